@@ -9,7 +9,7 @@ from workbench.choices.choice import registry
 from workbench.exporting.card import model_card
 from workbench.recipe import AXES, Recipe
 
-FACTS = {"step": 12, "tokens": 4000, "parameters": 123_456, "layers": 2}
+FACTS = {"run": "r1", "step": 12, "tokens": 4000, "parameters": 123_456, "layers": 2}
 SAID = {
     "heldout": [{"step": 10, "loss": 3.25}, {"step": 20, "loss": 3.0}],
     "unigram_entropy": 5.5, "bigram_entropy": 4.0, "score": {"kind": "next-token", "version": 2},
@@ -39,6 +39,17 @@ def test_numbers_are_those_of_the_exported_step() -> None:
     assert "pipeline_tag: text-generation" in card
     assert "no cache of keys and values" in card
     assert "not evaluated" in model_card(presets.gpt_tiny(), {}, FACTS, "WorkbenchForCausalLM", True)
+
+
+def test_a_recipe_that_alone_does_not_train_it_again_does_not_claim_so() -> None:
+    again = "`workbench train --recipe recipe.json` trains it again"
+    assert again in model_card(presets.gpt_tiny(), SAID, FACTS, "X", True)
+    steered = {"steered": "optimizer.lr 0.003 → 0.02 at step 4"}
+    card = model_card(presets.gpt_tiny(), SAID, FACTS, "X", True, steered)
+    assert again not in card
+    assert "| steered | optimizer.lr 0.003 → 0.02 at step 4 |" in card
+    assert "`recipe.json` alone does not train it again" in card
+    assert "`workbench notebook r1`" in card
 
 
 def test_a_run_of_before_claims_nothing() -> None:

@@ -17,6 +17,7 @@ from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.exporting.export import main
 from workbench.recipe import Recipe
+from workbench.runs import control
 from workbench.runs.folder import read_json, write_json
 from workbench.runs.run import Run
 from workbench.training import restored
@@ -120,6 +121,22 @@ def test_a_folder_is_whole_and_its_card_says_what_it_is(tiny: Recipe, live: Live
         "WorkbenchForMaskedLM",
     ):
         assert text in card
+
+
+def test_a_card_says_what_the_recipe_alone_does_not(tiny: Recipe, live: Live, tmp_path: Path) -> None:
+    run = live(tiny)
+    control.send(run.folder, "set", path="optimizer.lr", value=0.02)
+    train(run, stop_at=2)
+    for name in ("steered", "forked"):
+        assert main([str(run.folder.path), str(tmp_path / name)]) == 0
+        card = (tmp_path / name / "README.md").read_text()
+        assert "`recipe.json` alone does not train it again" in card
+        assert f"`workbench notebook {run.folder.id}`" in card
+        if name == "steered":
+            assert "| steered | optimizer.lr 0.003 → 0.02 at step 0 |" in card
+            write_json(run.folder.origin, {"run": "another", "step": 1})
+        else:
+            assert "| goes on from | step 1 of run another |" in card
 
 
 def test_ids_are_those_of_the_runs_tokenizer(tiny: Recipe, live: Live, tmp_path: Path) -> None:

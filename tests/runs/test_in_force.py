@@ -14,7 +14,7 @@ from workbench.recipe import Recipe
 from workbench.runs.comparison import compare
 from workbench.runs.control import write_knobs
 from workbench.runs.folder import RunFolder
-from workbench.runs.in_force import in_force
+from workbench.runs.in_force import in_force, turns_until
 from workbench.runs.view import RunView
 from workbench.telemetry import TelemetryReader, TelemetryWriter
 from workbench.ui.runs.run_actions import RunActions
@@ -69,6 +69,20 @@ def test_a_run_that_nobody_steered_has_its_recipe(launch: Any) -> None:
     assert found.values[LR] == 0.001
     back = in_force(launch("back", 0.001, (5, LR, 0.002), (9, LR, 0.001)))
     assert back.steered == {}
+
+
+def test_what_was_set_until_a_checkpoint(launch: Any) -> None:
+    folder = launch("steered", 0.001, (100, LR, 0.003), (214, LR, 0.002), (300, LR, 0.001), (400, LR, 0.5))
+    told = [str(turn) for turn in turns_until(folder, 300, {LR: 0.001})]
+    # The value of the recipe once more, and yet the recipe does not train it again.
+    between = ("0.001 → 0.003 at step 100", "0.003 → 0.002 at step 214", "0.002 → 0.001 at step 300")
+    assert told == [f"{LR} {each}" for each in between]
+    # Resumed at 200, the run was not steered at 214; and whatever its checkpoint does not hold was undone.
+    writer = TelemetryWriter(folder.telemetry)
+    writer.event(200, "start", "training")
+    writer.close()
+    assert [turn.step for turn in turns_until(folder, 500, {LR: 0.003})] == [100]
+    assert turns_until(folder, 500, {}) == []
 
 
 def test_a_schedule_that_took_the_place_of_another(launch: Any) -> None:

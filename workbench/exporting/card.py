@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from workbench.floors import Yardstick
@@ -22,14 +23,21 @@ print(tokenizer.decode(model.generate(ids, max_new_tokens=20)[0]))"""
 
 
 def model_card(
-    recipe: Recipe, evaluations: dict[str, Any], facts: dict[str, Any], class_name: str, own_class: bool
+    recipe: Recipe,
+    evaluations: dict[str, Any],
+    facts: dict[str, Any],
+    class_name: str,
+    own_class: bool,
+    beyond: Mapping[str, str] | None = None,
 ) -> str:
     """The card as Markdown, with the header that the Hugging Face Hub reads.
 
     Args:
-        facts: facts of the model: ``step``, ``tokens`` read, ``parameters``, ``layers`` that exist now.
+        facts: facts of the model: id of its ``run``, ``step``, ``tokens`` read, ``parameters``, ``layers`` that exist
+            now.
         class_name: the model's class in transformers, or in ``workbench.transformers``.
         own_class: whether it is one of ours, which transformers learns by an import.
+        beyond: what made the model besides its recipe, by name.
     """
     causal = bool(recipe.objective.causal)
     auto, task = LOADERS[causal]
@@ -43,11 +51,10 @@ def model_card(
                 recipe.notes,
                 f"{type(recipe.architecture).summary()} Trained by the workbench: "
                 f"{type(recipe.objective).summary()[:1].lower()}{type(recipe.objective).summary()[1:]}",
-                _facts(recipe, evaluations, facts),
+                _facts(recipe, evaluations, facts, beyond or {}),
                 f"## Use\n\n{_use(auto, class_name, own_class, causal)}",
                 "## Limits\n\n" + _limits(recipe, own_class, causal),
-                f"## Recipe\n\nHash `{recipe.hash}`; `workbench train --recipe recipe.json` trains it again."
-                f"\n\n```json\n{recipe.to_json()}\n```",
+                f"## Recipe\n\nHash `{recipe.hash}`; {_again(facts, beyond or {})}\n\n```json\n{recipe.to_json()}\n```",
             )
             if part
         )
@@ -55,7 +62,17 @@ def model_card(
     )
 
 
-def _facts(recipe: Recipe, evaluations: dict[str, Any], facts: dict[str, Any]) -> str:
+def _again(facts: dict[str, Any], beyond: Mapping[str, str]) -> str:
+    if not beyond:
+        return "`workbench train --recipe recipe.json` trains it again."
+    told = "; ".join(f"{name}: {text}" for name, text in beyond.items())
+    return (
+        f"`recipe.json` alone does not train it again, for it does not say everything ({told}). "
+        f"`workbench notebook {facts['run']}` writes a notebook that begins with what cannot be repeated."
+    )
+
+
+def _facts(recipe: Recipe, evaluations: dict[str, Any], facts: dict[str, Any], beyond: Mapping[str, str]) -> str:
     losses = [(each["step"], number(each.get("loss"))) for each in points_until(evaluations, facts["step"])]
     points = [(step, loss) for step, loss in losses if not math.isnan(loss)]
     yardstick = Yardstick.of(evaluations, {}, causal=recipe.objective.causal)
@@ -75,6 +92,8 @@ def _facts(recipe: Recipe, evaluations: dict[str, Any], facts: dict[str, Any]) -
         "architecture": _knob_text(recipe.architecture),
         "depth": _knob_text(recipe.depth),
         "optimizer": _knob_text(recipe.optimizer),
+        # A bar would end the table's cell.
+        **{name: text.replace("|", "\\|") for name, text in beyond.items()},
     }
     return "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in rows.items())
 

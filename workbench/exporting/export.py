@@ -21,10 +21,13 @@ from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.errors import RunError, WorkbenchError
 from workbench.exporting.card import model_card
+from workbench.printable import plain
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.forks.origin import origin_of
+from workbench.runs.in_force import turns_until
 from workbench.training.assemble import TrainedModel
-from workbench.training.checkpoint import CheckpointError
+from workbench.training.checkpoint import Checkpoint, CheckpointError
 from workbench.training.restored import restore
 
 
@@ -56,9 +59,10 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> tuple[st
         settings = tokenizer_settings(run_tokenizer(folder), run.vocabulary, recipe.data.longest)
         (aside / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
         class_name = str(json.loads((aside / "config.json").read_text(encoding="utf-8"))["architectures"][0])
-        facts = {"step": saved.step, "tokens": int(saved.meta["tokens"]), "layers": run.layers}
+        facts = {"run": folder.id, "step": saved.step, "tokens": int(saved.meta["tokens"]), "layers": run.layers}
         facts["parameters"] = _parameters(run)
-        card = model_card(recipe, read_object(folder.evaluations), facts, class_name, own_class)
+        beyond = _beyond_recipe(folder, saved)
+        card = model_card(recipe, read_object(folder.evaluations), facts, class_name, own_class, beyond)
         (aside / "README.md").write_text(card, encoding="utf-8")
         usual_permissions(aside)
         aside.rename(target)
@@ -81,6 +85,18 @@ def _write_model(recipe: Recipe, run: TrainedModel, folder: Path) -> bool:
     config = WorkbenchConfig.of(choice, run.vocabulary, recipe.data.longest, run.layers, recipe.objective.causal)
     wrapped(config, backbone, head).save_pretrained(folder)
     return True
+
+
+def _beyond_recipe(folder: RunFolder, saved: Checkpoint) -> dict[str, str]:
+    """What made the weights of a checkpoint besides the run's recipe."""
+    found = {}
+    if (origin := origin_of(folder)) is not None:
+        found["goes on from"] = f"step {origin.step:,} of run {plain(origin.run)}"
+    elif folder.initial.is_dir():
+        found["began with"] = f"weights of run {plain(read_object(folder.initial / 'origin.json').get('run'))}"
+    if turns := turns_until(folder, saved.step, saved.meta.get("overrides") or {}):
+        found["steered"] = ", ".join(plain(turn, 200) for turn in turns)
+    return found
 
 
 def _parameters(run: TrainedModel) -> int:

@@ -26,6 +26,22 @@ class Steered(NamedTuple):
         return f"{before} \N{RIGHTWARDS ARROW} {now}{at}"
 
 
+class Turn(NamedTuple):
+    """A knob that was set while a run trained."""
+
+    step: int
+    path: str
+    before: Any
+    value: Any
+
+    def __str__(self) -> str:
+        # A schedule goes by its name.
+        before, value = (
+            each.get("kind", each) if isinstance(each, Mapping) else each for each in (self.before, self.value)
+        )
+        return f"{self.path} {Steered(before, value, self.step)}"
+
+
 @dataclass(frozen=True)
 class InForce:
     """Knobs by dotted path.
@@ -83,6 +99,30 @@ def in_force(folder: RunFolder, events: Iterable[Record] | None = None) -> InFor
     steps = _steps(_events(folder) if events is None else events) if changed else {}
     found = {path: Steered(old, value, _step_of(path, steps)) for path, (old, value) in changed.items()}
     return InForce(values, found)
+
+
+def turns_until(folder: RunFolder, step: int, overrides: Mapping[str, Any]) -> list[Turn]:
+    """Knobs that were set up to a checkpoint, in their order; what a resume undid is left out.
+
+    Args:
+        step: of the checkpoint.
+        overrides: knobs that were turned by then, as the checkpoint has them.
+    """
+    launched, found = flatten(read_json(folder.recipe, {})), list[Turn]()
+    for event in _events(folder):
+        data, at = event.get("data"), event.get("step")
+        if not isinstance(at, int):
+            continue
+        # A resume from before a change trains without it.
+        if event.get("kind") == "start":
+            found = [turn for turn in found if turn.step <= at]
+        path = str(data.get("path")) if event.get("kind") == "knob" and isinstance(data, Mapping) else ""
+        if isinstance(data, Mapping) and path in overrides and at <= step:
+            first = launched.get(path, launched.get(f"{path}.kind"))
+            before = next((turn.value for turn in reversed(found) if turn.path == path), first)
+            if not same(before, data.get("value")):
+                found.append(Turn(at, path, before, data.get("value")))
+    return found
 
 
 def flat(recipe: Any) -> dict[str, Any]:
