@@ -16,6 +16,7 @@ from tests.runs.tiny import tiny_recipe
 from workbench.errors import RecipeError, RunError
 from workbench.recipe import Recipe
 from workbench.runs.catalogue.run_list import runs
+from workbench.runs.find import run_ids
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
 
@@ -51,6 +52,19 @@ def test_an_unknown_place_is_refused(corpus: Path, root: Path, on: str, said: st
     with pytest.raises(RunError, match=said):
         launch(tiny_recipe(corpus), on=on, runs_dir=root)
     assert not root.exists()
+
+
+@pytest.mark.parametrize(
+    ("priority", "said"),
+    [("high", "priority: 'high' is not a whole number"), (1.5, "not a whole number"), (True, "not a whole number"),
+     (10**400, "priority is beyond"), (1001, "priority 1001 is beyond")],
+)  # fmt: skip
+def test_a_priority_that_is_none_is_refused_before_there_is_a_run(
+    corpus: Path, root: Path, priority: object, said: str
+) -> None:
+    with pytest.raises(RunError, match=said):
+        launch(tiny_recipe(corpus), runs_dir=root, priority=priority)  # type: ignore[arg-type]
+    assert not root.exists() or run_ids(root) == []
 
 
 def test_what_this_machine_cannot_carry_out_is_refused_before_there_is_a_run(corpus: Path, root: Path) -> None:

@@ -11,6 +11,7 @@ from workbench.runs.create import create
 from workbench.runs.folder import RunFolder, read_object, runs_root, write_json
 from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import Say
+from workbench.runs.queue.changes import checked_priority
 from workbench.runs.queue.orphans import start_orphans
 from workbench.runs.queue.turn import check_room
 from workbench.runs.run import Run
@@ -51,9 +52,9 @@ def launch(
     Raises:
         RecipeError: the name is not a legal one, parts of the recipe were the user's own objects, or this machine
             cannot execute it.
-        RunError: not a recipe, no such launcher, ``initial`` is not a complete checkpoint, ``run_id`` exists,
-            the runs folder cannot be written to (for example a full disk), or the process could not be started. No
-            partial files are left behind.
+        RunError: not a recipe, no such launcher, no such priority, ``initial`` is not a complete checkpoint,
+            ``run_id`` exists, the runs folder cannot be written to (for example a full disk), or the process could
+            not be started. No partial files are left behind.
 
     Example:
         >>> run = launch(presets.bert_tiny(), runs_dir="runs")  # doctest: +SKIP
@@ -62,7 +63,7 @@ def launch(
     if not hasattr(recipe, "with_"):
         raise RunError(f"launch takes a Recipe, got {recipe!r}; a preset by name: workbench.presets.get('fast')")
     recipe.check_whole()
-    launcher = launcher_named(on)
+    launcher, priority = launcher_named(on), checked_priority(priority)
     if name is not None:
         recipe = recipe.with_(name=name)
     root = runs_root(runs_dir)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from workbench.errors import RunError
 from workbench.runs.find import called_so
@@ -48,15 +50,30 @@ def waiting_ticket(tickets: Sequence[Ticket], run: str) -> Ticket:
     raise RunError(f"{what}; {'of those' if found else 'what waits'}: {named}. `workbench queue` lists all")
 
 
+def checked_priority(priority: Any) -> int:
+    """A priority that a run may enter the queue with.
+
+    Raises:
+        RunError: it is no whole number, or too large.
+    """
+    if isinstance(priority, bool) or not hasattr(priority, "__index__"):
+        raise RunError(f"priority: {priority!r:.60} is not a whole number; 0 is usual, higher goes first")
+    number = operator.index(priority)
+    if abs(number) > LARGEST_PRIORITY:
+        # Python refuses to write a number of thousands of digits.
+        told = f" {number}" if abs(number) < 10**12 else ""
+        raise RunError(f"priority{told} is beyond -{LARGEST_PRIORITY}..{LARGEST_PRIORITY}; 0 is usual")
+    return number
+
+
 def set_priority(run: str, priority: int) -> Ticket:
     """Give a run that waits another priority; 0 is usual, higher ones go first.
 
     Raises:
-        RunError: no such run waits, or it is somebody else's.
+        RunError: no such run waits, it is somebody else's, or that is no priority.
     """
-    if abs(priority) > LARGEST_PRIORITY:
-        raise RunError(f"priority {priority} is beyond -{LARGEST_PRIORITY}..{LARGEST_PRIORITY}; 0 is usual")
-    return _changed(run, lambda ticket, line: [replace(ticket, priority=priority)])
+    number = checked_priority(priority)
+    return _changed(run, lambda ticket, line: [replace(ticket, priority=number)])
 
 
 def move(run: str, place: int) -> Ticket:
