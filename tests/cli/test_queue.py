@@ -117,6 +117,20 @@ def test_what_cannot_be_is_told(arguments: list[str], said: str, capsys: pytest.
     assert said in capsys.readouterr().err
 
 
+def test_a_run_that_has_begun_keeps_the_others_from_being_cancelled_and_says_so(
+    busy: list[Turn], capsys: pytest.CaptureFixture[str]
+) -> None:
+    trains = busy[0].ticket.run.id
+    assert main(["queue", "cancel", trains, A, B]) == 2
+    said = capsys.readouterr().err
+    assert f"{trains} trains already and no longer waits: `workbench stop {trains}` ends it" in said
+    assert "nothing was cancelled" in said
+    assert main(["queue", "--json"]) == 0
+    assert [each["run"] for each in json.loads(capsys.readouterr().out)["waiting"]] == [A, B]
+    assert main(["queue", "cancel", trains]) == 2
+    assert "nothing was cancelled" not in capsys.readouterr().err
+
+
 def test_a_queue_that_is_off_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("WORKBENCH_QUEUE", "off")
     assert main(["queue"]) == 2

@@ -108,7 +108,12 @@ def _placed(ticket: Ticket) -> Answer:
 def _cancel(options: argparse.Namespace) -> Answer:
     if not options.arguments:
         raise RunError("which? `workbench queue cancel RUN ...`")
-    tickets = [waiting_ticket(this_queue().tickets(), run) for run in options.arguments]
+    known = this_queue().tickets()
+    try:
+        tickets = [waiting_ticket(known, run) for run in options.arguments]
+    except RunError as error:
+        others = "; nothing was cancelled, name the others alone" if len(options.arguments) > 1 else ""
+        raise RunError(f"{error}{others}") from None
     said = {ticket.run.id: Run(ticket.run).stop(timeout=30.0) for ticket in tickets}
     return "\n".join(f"{run}: {text}" for run, text in said.items()), {"cancelled": list(said)}
 

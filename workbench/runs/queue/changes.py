@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.errors import RunError
 from workbench.runs.find import called_so
-from workbench.runs.queue.line import in_line, owner_of
+from workbench.runs.queue.line import in_line, owner_of, training
 from workbench.runs.queue.queue_folder import QUEUE_VARIABLE, Queue, queue_here
 from workbench.runs.queue.ticket import Ticket
 
@@ -34,20 +34,29 @@ def waiting_ticket(tickets: Sequence[Ticket], run: str) -> Ticket:
     """The ticket of a run that waits, by its id, a unique beginning of it, its name or its folder.
 
     Raises:
-        RunError: none waits by that name, or several do.
+        RunError: none waits by that name (one that trains is told), or several do.
     """
     line = in_line(tickets)
-    path = str(Path(run).expanduser().absolute())
-    found = [ticket for ticket in line if ticket.folder == path or (run and ticket.run.id.startswith(run))]
-    stands_for = "begins the ids"
-    if not found:
-        so = called_so(run, {ticket.run.id: ticket.called for ticket in line})
-        found, stands_for = [ticket for ticket in line if ticket.run.id in so], "is the name"
+    found, stands_for = _meant(run, line)
     if len(found) == 1:
         return found[0]
+    if not found and (begun := _meant(run, training(tickets))[0]):
+        ids = [ticket.run.id for ticket in begun]
+        trains = "trains" if len(ids) == 1 else "train"
+        raise RunError(f"{', '.join(ids)} {trains} already and no longer waits: `workbench stop {ids[0]}` ends it")
     named = ", ".join(ticket.run.id for ticket in (found or line)[:5]) or "nothing"
     what = f"'{run}' {stands_for} of {len(found)} runs that wait" if found else f"no run '{run}' waits here"
     raise RunError(f"{what}; {'of those' if found else 'what waits'}: {named}. `workbench queue` lists all")
+
+
+def _meant(run: str, tickets: Sequence[Ticket]) -> tuple[list[Ticket], str]:
+    """Tickets that a user may mean by what was typed, and what that is to them."""
+    path = str(Path(run).expanduser().absolute())
+    found = [ticket for ticket in tickets if ticket.folder == path or (run and ticket.run.id.startswith(run))]
+    if found:
+        return found, "begins the ids"
+    so = called_so(run, {ticket.run.id: ticket.called for ticket in tickets})
+    return [ticket for ticket in tickets if ticket.run.id in so], "is the name"
 
 
 def checked_priority(priority: Any) -> int:
