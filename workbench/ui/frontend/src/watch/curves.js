@@ -50,7 +50,7 @@ export class Curves {
   /**
    * Draws a picture; uPlot is rebuilt only when more than the numbers changed.
    * @param {object} picture {lines, x, left, right, levels, marks, window, extent, theme, label, nothing}; a line is
-   *   {name, of, x, y, stroke, dash, width, points, fill, below, scale, format, quiet, edge}
+   *   {name, of, x, y, stroke, dash, width, points, fill, own, steps, scale, format, quiet, edge}
    */
   draw(picture) {
     const width = Math.floor(this.host.clientWidth);

@@ -3,6 +3,7 @@
 import { el } from "../dom.js";
 import { xValue } from "../format.js";
 import { lineSample } from "./samples.js";
+import { lowerBound } from "./series.js";
 
 // Between the pointer and the box.
 const GAP = 14;
@@ -30,7 +31,10 @@ export class Readout {
    * @param {boolean} here the pointer is in this plot, not in another one
    */
   show(u, row, left, picture, here) {
-    const rows = valueRows(u, row, picture.lines);
+    const rows = readings(picture.lines, u.data[0][row], picture.x).map(({ line, values }) => {
+      const name = el("span", { text: line.of === undefined ? line.name : line.run, title: line.name });
+      return el("div", {}, lineSample({ ...line, ring: line.points }), name, ...values.map((text) => el("b", { text })));
+    });
     this.root.hidden = !rows.length;
     if (!rows.length) return;
     // Where the pointer is, the reading says at which x; elsewhere the line in the plot does.
@@ -93,27 +97,40 @@ function pointsOf(u) {
   return found;
 }
 
-/** One row per run, with the values of all its lines; of a line without a run one of its own. */
-function valueRows(u, row, lines) {
+/**
+ * What the lines of a plot say at an x: one reading per run, with the values of all its lines; of a line without a run one
+ * of its own. A line says nothing where it has no samples, and of a score that was measured before, at which step.
+ * @param {object[]} lines as Curves.draw takes them
+ * @param {string} kind of x
+ * @returns {{line: object, values: string[]}[]}
+ */
+export function readings(lines, x, kind) {
   const groups = new Map();
   lines.forEach((line, i) => {
-    const value = nearest(u.data, i + 1, row);
-    if (value === null || line.quiet) return;
-    // Of parts that stand on each other, each tells its own.
-    const own = line.below === undefined ? value : value - nearest(u.data, line.below + 1, row);
+    const k = line.quiet ? -1 : sampleAt(line, x, lines);
+    if (k < 0) return;
     const key = line.of ?? i;
-    if (!groups.has(key)) groups.set(key, { line, parts: [] });
-    groups.get(key).parts.push([line.what ?? "", line.format(own)]);
+    if (!groups.has(key)) groups.set(key, { line, values: [] });
+    const { values } = groups.get(key);
+    const earlier = line.points && xValue(line.x[k], kind) !== xValue(x, kind);
+    // Of parts that stand on each other, each tells its own.
+    values.push([line.of === undefined ? "" : line.what, line.format((line.own ?? line.y)[k]), earlier ? `(${xValue(line.steps[k], "step")})` : ""].filter(Boolean).join(" "));
   });
-  return [...groups.values()].map(({ line, parts }) => {
-    const values = parts.map(([what, text], i) => el("b", { text: i && what ? `${what} ${text}` : text }));
-    return el("div", {}, lineSample({ ...line, ring: line.points }), el("span", { text: line.of === undefined ? line.name : line.run, title: line.name }), ...values);
-  });
+  return [...groups.values()];
 }
 
-/** The value at a row of a joined table, or the closest one before it (then after it) in the same column. */
-function nearest(data, column, row) {
-  for (let i = row; i >= 0; i--) if (Number.isFinite(data[column][i])) return data[column][i];
-  for (let i = row; i < data[column].length; i++) if (Number.isFinite(data[column][i])) return data[column][i];
-  return null;
+/** Index of the sample of a line that holds at an x: the last one up to there; -1 before the first and after the end. */
+function sampleAt(line, x, lines) {
+  // A score holds for as long as its run goes on; any other line ends with its last sample.
+  const ends = line.points ? lines.filter(({ of }) => of === line.of) : [line];
+  if (!ends.some((one) => one.x[lastNumber(one, one.x.length - 1)] >= x)) return -1;
+  const k = lowerBound(line.x, x);
+  return lastNumber(line, line.x[k] === x ? k : k - 1);
+}
+
+/** Index of the last number up to an index, or -1. */
+function lastNumber({ y, own = y }, k) {
+  let at = k;
+  while (at >= 0 && !Number.isFinite(own[at])) at--;
+  return at;
 }

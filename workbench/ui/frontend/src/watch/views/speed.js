@@ -137,9 +137,7 @@ function splitOf(run, x) {
     own.forEach((value, i) => (sum[i] += Number.isFinite(value) ? value : 0));
     return { x: base.x, y: sum.slice(), own, steps: base.steps, name, stroke: colour, fill: colour, width: 0.5, format: (ms) => `${short(ms)} ms`, median: medianOf(line.y) };
   });
-  lines.reverse();
-  lines.forEach((line, i) => (line.below = i + 1 < lines.length ? i + 1 : undefined));
-  return lines;
+  return lines.reverse();
 }
 
 function medianOf(values) {
