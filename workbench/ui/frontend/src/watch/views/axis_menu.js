@@ -7,6 +7,18 @@ import { Popover } from "../popover.js";
 /** An axis as nobody has changed it. */
 const AUTOMATIC = { log: false, all: false, low: null, high: null };
 
+/** An axis as a layout has kept it; damaged parts as at first, and so a limit that a logarithm has not. */
+export function axisOf({ log, all, low, high } = {}) {
+  const limit = (value) => (Number.isFinite(value) && (value > 0 || log !== true) ? value : null);
+  return { log: log === true, all: all === true, low: limit(low), high: limit(high) };
+}
+
+/** Why an axis with these limits cannot be logarithmic; empty where it can. */
+export function whyNoLog({ low, high }) {
+  const [name, limit] = low !== null && low <= 0 ? ["From", low] : ["To", high];
+  return limit !== null && limit <= 0 ? `a logarithmic axis has numbers above 0 only: ${name} is ${limit}` : "";
+}
+
 export class AxisMenu extends Popover {
   /**
    * @param {string} title of the plot
@@ -21,11 +33,8 @@ export class AxisMenu extends Popover {
     this.drawn = null;
   }
 
-  /** As the layout has it; damaged parts as at first. */
   get axis() {
-    const { log, all, low, high } = this.read() ?? {};
-    const limit = (value) => (Number.isFinite(value) ? value : null);
-    return { log: log === true, all: all === true, low: limit(low), high: limit(high) };
+    return axisOf(this.read() ?? {});
   }
 
   /** Range that is drawn, and how many samples lie outside of it. */
@@ -48,8 +57,14 @@ export class AxisMenu extends Popover {
       const box = el("input", { type: "radio", name: `wb-range-${title}`, checked: axis.all === all, "aria-label": `${text}: ${title}`, on: { change: () => this.#set({ all }) } });
       return el("label", { title: help }, box, el("span", { text }));
     };
-    const log = el("input", { type: "checkbox", checked: axis.log, "aria-label": `Logarithmic: ${title}`, on: { change: () => this.#set({ log: log.checked }) } });
     const problem = el("p", { class: "wb-bad", role: "alert" });
+    const logged = () => {
+      const why = log.checked ? whyNoLog(this.axis) : "";
+      say(problem, why);
+      if (why) log.checked = false;
+      else this.#set({ log: log.checked });
+    };
+    const log = el("input", { type: "checkbox", checked: axis.log, "aria-label": `Logarithmic: ${title}`, on: { change: logged } });
     const limits = ["low", "high"].map((end) => this.#limit(end, problem));
     const reset = () => (this.#set(AUTOMATIC), this.refresh());
     return [
