@@ -123,6 +123,8 @@ test("a knob for a column is found by words of its path and of its help", () => 
   assert.deepEqual(sought("batch rows", told).paths, ["data.batch_size"]);
   assert.equal(sought("rate", told).problem, "'rate' is in 2 knobs: optimizer.lr (peak learning rate), objective.mask_rate.kind; name one");
   assert.equal(sought("batch_sise", told).problem, "no knob 'batch_sise'; did you mean batch_size?");
+  const kinds = new Knobs({ runs: ["a", "b"], same: { "optimizer.kind": "adamw", "optimizer.lr": 1 }, differ: {} });
+  assert.equal(sought("optimizr", kinds).problem, "no knob 'optimizr'; did you mean optimizer?");
   assert.equal(sought("optimizer.lrr", told).problem, "no knob 'optimizer.lrr'; did you mean optimizer.lr?");
 });
 
@@ -134,9 +136,15 @@ test("a run that is newer than the knobs has none yet", () => {
 test("knobs that differ are offered as columns, and none is left out without a word", () => {
   const differ = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`optimizer.knob${i}`, [1, 2]]));
   const knobs = (more) => new Knobs({ runs: ["a", "b"], same: {}, differ: { name: ["a", "b"], "budget.amount": [9, 5], "budget.unit": ["steps", "seconds"], ...differ, ...more } });
-  assert.deepEqual(offeredOf(knobs({})), { paths: ["budget.amount", ...Object.keys(differ)], more: 0 });
+  assert.deepEqual(offeredOf(knobs({})), { paths: [...Object.keys(differ), "budget.amount"], more: 0 });
   const many = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`depth.knob${i}`, [1, 2]]));
   assert.equal(offeredOf(knobs(many)).paths.length + offeredOf(knobs(many)).more, 30);
   assert.equal(offeredOf(knobs(many)).more, 6);
+  const asked = ["architecture.layers", "data.kind", "data.text.kind", "data.text.tokenizer.lowercase", "execution.precision", "objective.mask_rate.kind", "optimizer.kind", "optimizer.lr", "optimizer.schedule.kind", "optimizer.schedule.warmup", "other", "seed"];
+  const kinds = ["optimizer.kind", "optimizer.schedule.kind", "data.kind"];
+  const own = ["optimizer.lr", "optimizer.schedule.warmup", "architecture.layers", "seed", "execution.precision", "other"];
+  const parts = ["objective.mask_rate.kind", "data.text.kind", "data.text.tokenizer.lowercase"];
+  const mixed = new Knobs({ runs: ["a", "b"], same: {}, differ: Object.fromEntries(asked.map((path) => [path, [1, 2]])) });
+  assert.deepEqual(offeredOf(mixed).paths, [...kinds, ...own, ...parts], "what people compare comes first");
   assert.deepEqual(offeredOf(null), { paths: [], more: 0 });
 });

@@ -6,6 +6,8 @@ import { BY_RECIPE, FLAT } from "./groups.js";
 
 // Of knobs that differ, those that are offered without being asked for by name.
 const OFFERED = 24;
+// They are offered in this order, and any other after them.
+const AXES = ["optimizer", "optimizer.schedule", "architecture", "depth", "objective", "data", "budget", "seed", "execution"];
 // Of knobs that hold a word that was typed.
 const TOLD = 6;
 let choosers = 0;
@@ -83,7 +85,18 @@ export function offeredOf(knobs) {
 
 function differingOf(knobs) {
   const asked = (knobs?.asked ?? []).map((path) => (path === UNIT ? AMOUNT : path));
-  return [...new Set(asked)].filter((path) => path !== "name" && path !== "notes");
+  return compared([...new Set(asked)].filter((path) => path !== "name" && path !== "notes"));
+}
+
+/** Paths in the order in which people compare runs by them: what was chosen, then its own knobs, then those of parts of it. */
+function compared(paths) {
+  const ranked = paths.map((path) => {
+    const axis = AXES.findLastIndex((one) => `${path}.`.startsWith(`${one}.`));
+    const rest = path.slice(axis < 0 ? 0 : AXES[axis].length + 1);
+    return { path, rank: [rest.includes("."), !rest.endsWith("kind"), axis < 0 ? AXES.length : axis].map(Number) };
+  });
+  const order = (a, b) => a.map((part, i) => part - b[i]).find(Boolean) ?? 0;
+  return ranked.sort((a, b) => order(a.rank, b.rank) || a.path.localeCompare(b.path, "en", { numeric: true })).map(({ path }) => path);
 }
 
 /**

@@ -9,7 +9,7 @@
 //   -tag:old "two words"   not; words with spaces
 
 import { experimentParts } from "../format.js";
-import { COLUMNS } from "./columns.js";
+import { COLUMNS, titleOf } from "./columns.js";
 import { MOMENTS, STANDS, stretchOf } from "./moments.js";
 import { STATES } from "./standing.js";
 
@@ -236,7 +236,7 @@ export class Knobs {
 
   /** The name of a knob that looks most like `name`, or null. */
   nearest(name) {
-    const names = [...new Set([...Object.keys({ ...NUMBERS, ...TEXTS, ...TIMES }), ...this.all.map((path) => path.split(".").at(-1)), ...this.all])];
+    const names = [...new Set([...Object.keys({ ...NUMBERS, ...TEXTS, ...TIMES }), ...this.all.map(titleOf), ...this.all.map((path) => path.split(".").at(-1)), ...this.all])];
     const best = names.map((each) => [distance(name, each), each]).sort(([a], [b]) => a - b)[0];
     return best && best[0] <= Math.max(1, name.length / 3) ? best[1] : null;
   }
