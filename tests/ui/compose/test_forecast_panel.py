@@ -109,6 +109,30 @@ def test_runs_that_train_are_not_disturbed_unasked(
     assert panel.measure not in panel.children
 
 
+def test_numbers_of_another_recipe_go_where_none_are_to_come(
+    machine: Machine, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aside: list[object] = []
+    panel = ForecastPanel(tmp_path / "runs", opened=True, aside=aside.append)
+    panel.show(recipe)
+    settled(panel)
+    assert panel.line.value
+    assert len(aside) == 1
+    run_folder(tmp_path / "runs" / "run-a", name="busy", budget={"amount": 100, "unit": "steps"})
+    monkeypatch.setattr(Run, "status", "running")
+    machine.measured = False
+    panel.show(recipe.with_(budget="60 steps"))
+    settled(panel)
+    assert "not measured yet" in panel.status.value
+    assert (panel.line.value, panel.headline.value, panel.details.value) == ("", "", "")
+    assert panel._top not in panel.children
+    assert aside[1:] == [None], "its details would be empty"
+    panel.show(recipe)
+    assert panel.line.value
+    assert aside[2:] == aside[:1], "and come back as they were left"
+    panel.close()
+
+
 def test_whoever_must_know_waits_for_a_forecast_but_not_for_a_measurement(
     panel: ForecastPanel, machine: Machine, recipe: Recipe
 ) -> None:

@@ -53,8 +53,8 @@ class ForecastPanel(ipywidgets.VBox):
     """Parameters, FLOPs, memory, speed, time and cost of a recipe, before it is run.
 
     Nothing here blocks: forecasts are made in a thread, the latest recipe wins, and the numbers of the one before stay
-    (dimmed) until the new ones are there. A machine that has not been measured yet is measured once in the background,
-    but never unasked while runs train on it.
+    (dimmed) until the new ones are there; they go where none are to come. A machine that has not been measured yet is
+    measured once in the background, but never unasked while runs train on it.
 
     Args:
         runs_dir: the runs folder in which to look for runs that train; else ``$WORKBENCH_RUNS``, else ``./runs``.
@@ -228,6 +228,9 @@ class ForecastPanel(ipywidgets.VBox):
         try:
             found = self._forecasts.of_recipe(recipe)
         except NotMeasuredError:
+            with self._lock:
+                if self._is_composed(recipe):
+                    self._drop()
             self._say(_ASK, button=True)
         except OvertakenError:
             self._say("")
@@ -289,6 +292,13 @@ class ForecastPanel(ipywidgets.VBox):
         self._note.say("the price must be a number of 0 or more, or empty" if wrong else "")
         self._arrange()
 
+    def _drop(self) -> None:
+        """Take the numbers away: they are of another recipe, and this one has none to come."""
+        self._found, self._found_of = None, ""
+        for part in (self.line, self.headline, self.details):
+            part.value = ""
+        self._arrange()
+
     @property
     def _crowded(self) -> bool:
         """Whether more than the forecast has to stand in the Lab's four lines."""
@@ -322,9 +332,9 @@ class ForecastPanel(ipywidgets.VBox):
             # Assigning children draws them anew, and the box one is typing in would lose the focus.
             if self._shown != shown:
                 self._shown, self.children = shown, tuple(shown)
-            if self._aside is not None and known and opened != self._opened:
-                self._opened = opened
-                self._aside(self._panel if opened else None)
+            if self._aside is not None and (known and opened) != self._opened:
+                self._opened = known and opened
+                self._aside(self._panel if self._opened else None)
 
     def _put_beside(self, run: Run) -> None:
         """In the thread: read the run, put its forecast beside it, and again while it goes on."""
