@@ -51,6 +51,19 @@ test("a picture has title, legend, axes, marks and lines, and is XML", () => {
   assert.ok(!/NaN|undefined|Infinity/.test(svg));
 });
 
+test("what is written at a mark at the right edge ends in the picture", () => {
+  const labels = (...xs) => {
+    const marks = xs.map((x) => ({ ...picture().marks[0], x }));
+    return [...drawn(picture({ marks })).matchAll(/<text x="([\d.]+)"[^>]*>(pause|‖)</g)].map(([, x, text]) => [text, Number(x)]);
+  };
+  const [[text, x]] = labels(4);
+  assert.ok(text === "pause" && x + 5 * 6.6 <= 700, `${text} at ${x}`);
+  const close = labels(3.9, 4);
+  assert.deepEqual(close.map(([word]) => word), ["‖", "‖"], "no room for words");
+  assert.ok(close.at(-1)[1] + 6.6 <= 700);
+  assert.deepEqual(labels(1, 3).map(([word]) => word), ["pause", "pause"]);
+});
+
 test("a window draws what is in it, an area is filled, a second axis has its numbers", () => {
   const x = Float64Array.of(0, 1, 2, 3, 4);
   const lines = [{ name: "data", x, y: x, stroke: "#00f", fill: "#00f", format: String }, { name: "mfu", x, y: x, stroke: "#0f0", scale: "right", points: true, format: String }];

@@ -1,2 +1,2 @@
-/* sources sha256:9e5eb924cc5f7ad81d5d3470265a6cef83080538d8789dfe71efe193ac30cf47 */
+/* sources sha256:1e413f306150ff3bf7c1578d3d986df77c1a5cc24ba344af41448b54d40158f6 */
 var o=globalThis[Symbol.for("workbench widgets")]??=new Map;function r(n){if(!o.has(n)){let i=URL.createObjectURL(new Blob([n],{type:"text/javascript"})),e=import(i).finally(()=>URL.revokeObjectURL(i));o.set(n,e.then(t=>t.default)),e.catch(()=>o.delete(n))}return o.get(n)}var l=()=>{let n,i=e=>n??=r(e.get("_code")).then(t=>typeof t=="function"?t():t);return{async initialize(e){let{model:t}=e,a=await(await i(t)).initialize?.(e);return()=>{a?.(),t.set("_code","")}},async render(e){return(await i(e.model)).render?.(e)}}};export{l as default};

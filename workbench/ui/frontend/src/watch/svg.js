@@ -80,7 +80,7 @@ export function curvesSvg(picture, width, height, top) {
   return [
     gridLines(picture, place, box),
     tag("clipPath", { id: clip }, tag("rect", { x: box.left, y: box.top - 1, width: box.right - box.left, height: box.bottom - box.top + 2 })),
-    eventMarks(picture, place.x, box),
+    eventMarks(picture, place.x, box, width),
     tag("g", { "clip-path": `url(#${clip})` }, clipped.join("")),
     // Not clipped: one at the edge, as the last score is, would be cut in half.
     ...lines.map((line) => rings(line, place, box, picture.theme)),
@@ -141,16 +141,25 @@ function levelLine(level, box, place, theme) {
   return tag("line", { x1: box.left, x2: box.right, y1: y, y2: y, stroke: theme.muted, "stroke-dasharray": level.dash.join(" ") });
 }
 
-function eventMarks(picture, place, box) {
+function eventMarks(picture, place, box, width) {
   const out = [];
   const marks = (picture.marks ?? []).map((mark) => ({ ...mark, place: markPlace(place(mark.x), box.left, mark.stage || picture.window) }));
   for (const mark of marks) {
     if (mark.place < box.left || mark.place > box.right) continue;
     out.push(tag("line", { x1: mark.place, x2: mark.place, y1: box.top, y2: box.bottom, stroke: mark.stroke, "stroke-dasharray": mark.stage ? "5 3" : "2 3", opacity: mark.stage ? 0.9 : 0.6 }));
   }
-  const labels = boundaryLabels(inSight(picture.marks ?? [], (x) => markPlace(place(x), box.left, picture.window), box.left, box.right), (text) => LETTER * text.length);
-  for (const { text, place: x, stroke } of labels) out.push(tag("text", { x: x + 2, y: box.top - 6, fill: inkOf(text, stroke, picture.theme), "font-size": 11 }, escaped(text)));
+  const words = inSight(picture.marks ?? [], (x) => markPlace(place(x), box.left, picture.window), box.left, box.right);
+  for (const { text, x, stroke } of labelsWithin(words, width)) out.push(tag("text", { x, y: box.top - 6, fill: inkOf(text, stroke, picture.theme), "font-size": 11 }, escaped(text)));
   return out.join("");
+}
+
+/** Labels with their places; the last one stands a little before its mark where it would be cut, or is its sign alone. */
+function labelsWithin(words, width) {
+  const takes = (text) => LETTER * text.length;
+  const placed = (labels) => labels.map(({ text, place, stroke }) => ({ text, stroke, x: Math.min(place + 2, width - takes(text)) }));
+  const whole = placed(boundaryLabels(words, takes));
+  const [before, last] = whole.slice(-2);
+  return last && before.x + takes(before.text) > last.x ? placed(boundaryLabels(words, takes, width)) : whole;
 }
 
 /** As the page marks them: a small sign at the edge where a sample lies beyond it. */
