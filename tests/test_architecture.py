@@ -85,6 +85,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.exporting": {
         "workbench.telemetry", "workbench.atomic", "workbench.choices", "workbench.recipe", "workbench.training",
         "workbench.transformers", "workbench.runs.folder",
+        # What made a model besides its recipe, as the run folder has it.
+        "workbench.runs.in_force", "workbench.runs.forks.origin",
     },
     "workbench.forecasting": {
         "workbench.atomic", "workbench.telemetry", "workbench.choices", "workbench.recipe",
