@@ -118,7 +118,8 @@ class Comparison:
 
         lines = [f"{path}: {' | '.join(map(_shown, values))}" for path, values in self.knobs.items()]
         lines = lines if len(self.runs) > 1 else [_choices(self.runs[0].folder)]
-        return "\n".join([summary_text(self._views), "", *self._notes, self._difference, *lines])
+        views = self._views
+        return "\n".join([summary_text(views), "", *self._notes(views), self._difference, *lines])
 
     def _ipython_display_(self) -> None:
         from workbench.ui.headless import in_page
@@ -144,9 +145,8 @@ class Comparison:
         """Runs of one name told apart."""
         return titled([run.view() for run in self.runs], [run.folder for run in self.runs])
 
-    @property
-    def _notes(self) -> list[str]:
-        return list(comparison.compare([run.folder for run in self.runs])["notes"])
+    def _notes(self, views: Sequence[RunView]) -> list[str]:
+        return list(comparison.compare([run.folder for run in self.runs], views)["notes"])
 
     @property
     def _difference(self) -> str:
@@ -163,7 +163,7 @@ class Comparison:
         else:
             rows = [(path, list(map(_shown, values))) for path, values in self.knobs.items()]
             knobs = table(titles([run.folder for run in self.runs]), rows) if rows else ""
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes)
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes(self._views))
         return f"{notes}<p><strong>{self._difference}</strong></p>{knobs}"
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from workbench.plots.facts import facts
 from workbench.runs.comparison import compare
-from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.folder import RunFolder, read_object, write_json
 from workbench.runs.state import write_state
+from workbench.runs.view import RunView
 from workbench.scored_text import OTHER_TOKENS
-from workbench.telemetry import RECENT
+from workbench.telemetry import RECENT, TelemetryWriter
 
 
 def make(root: Path, run_id: str, recipe: dict[str, Any], result: dict[str, Any] | None, **state: Any) -> RunFolder:
@@ -86,6 +91,27 @@ def test_a_stopped_run_has_a_score_of_a_part_and_fewer_seconds(tmp_path: Path) -
     assert (row["values"], row["best"]) == ([3.5, 3.0], [])
     (note,) = found["notes"]
     assert note.startswith("The held-out loss of b is of a part of the held-out tokens")
+
+
+def test_a_stopped_run_says_what_the_report_says_of_it(tmp_path: Path) -> None:
+    whole = make(tmp_path, "a", {"name": "a", "lr": 0.1}, {"heldout_loss": 5.0, "bits_per_byte": 2.03, "mfu": 0.18})
+    stopped = make(tmp_path, "b", {"name": "b", "lr": 0.2}, None, status="stopped", step=5)
+    said = read_object(stopped.evaluations) | {"heldout": [{"step": 5, "loss": 5.003, "bits_per_byte": 2.021}]}
+    write_json(stopped.evaluations, said)
+    with contextlib.closing(TelemetryWriter(stopped.telemetry)) as writer:
+        writer.scalars(5, 50, 1.0, loss=5.1, mfu=0.201)
+    found = compare([whole, stopped])
+    rows = {row["label"]: row for row in found["numbers"]}
+    assert rows["held-out bits per byte"] == {
+        "label": "held-out bits per byte", "values": [2.03, 2.021], "best": [],
+    }, "a part of the text is no better than all of it"  # fmt: skip
+    assert rows["MFU (%)"]["values"] == pytest.approx([18.0, 20.1])
+    reported = [facts(RunView.read(folder)) for folder in (whole, stopped)]
+    assert reported[1]["what was learned"].startswith("learning neighbours: 1.00 nats")
+    for label in ("state", "what was learned"):
+        assert rows[label]["values"] == [each[label] for each in reported]
+    for label, name in (("held-out bits per byte", "bits per byte"), ("held-out loss (nats)", "held-out loss (nats)")):
+        assert [f"{value:.3f}" for value in rows[label]["values"]] == [each[name] for each in reported]
 
 
 def test_losses_of_two_scores_have_no_best(tmp_path: Path) -> None:

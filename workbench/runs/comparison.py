@@ -1,32 +1,32 @@
-"""Several runs side by side: what they achieved, and the knobs in which their recipes differ.
-
-Of telemetry only events are read, and only of steered runs.
-"""
+"""Several runs side by side: what they achieved, and the knobs in which their recipes differ."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.floors import SCORE_TITLES, Yardstick, is_causal
+from workbench.floors import SCORE_TITLES, Yardstick
+from workbench.json_lines import finite
 from workbench.quantities import SECONDS_TRAINED
 from workbench.runs.catalogue.listing import columns_of
-from workbench.runs.folder import RunFolder, read_json, read_object
-from workbench.runs.forks.origin import origin_now
-from workbench.runs.in_force import in_force
-from workbench.runs.state import actual_status, read_state
+from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.measured import last_result
+from workbench.runs.result import Result
 from workbench.runs.titles import NO_KNOBS, titles
+from workbench.runs.view import RunView
 from workbench.scored_text import OTHER_KINDS, OTHER_TEXT, ScoredText
-from workbench.telemetry import RECENT
+from workbench.telemetry import RECENT, number
 
-# What each number is called, where it stands in a result, and which end of it is better (None: neither).
+# What each row is called, where it stands in a result, and which end of it is better (None: neither).
 _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
+    ("state", "state", None),
     ("held-out loss (nats)", "heldout_loss", "low"),
     (f"training loss, mean of the last {RECENT} steps (nats)", "train_loss", "low"),
     ("training loss of the last step (nats)", "loss", None),
     ("held-out bits per byte", "bits_per_byte", "low"),
     ("word frequencies (nats)", "unigram_entropy", None),
     ("neighbours (nats)", "bigram_entropy", None),
+    ("what was learned", "learned_in_words", None),
     ("tokens/s", "tokens_per_second", "high"),
     ("MFU (%)", "mfu", "high"),
     ("steps", "steps", None),
@@ -40,28 +40,31 @@ _EQUAL = 0.01
 """Share by which seconds of training may differ and are called equal."""
 
 
-def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
+def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None) -> dict[str, Any]:
     """What runs achieved and in what they differ, for a table with one column per run.
 
+    Args:
+        views: of these runs, where they were read already.
+
     Returns:
-        ``runs``: ``[{"id", "name", "status"}]``; ``numbers``: ``[{"label", "values", "best"}]`` with one value per run
-        (None where it has none) and the places of the best (empty where neither end is better, or only one run has
-        it, or what differs is no more than what equal recipes differ by, or the losses do not compare); ``knobs``:
+        ``runs``: ``[{"id", "name", "status"}]``; ``numbers``: ``[{"label", "values", "best"}]`` with one number or text
+        per run (None where it has none) and the places of the best (empty where neither end is better, or only one run
+        has it, or what differs is no more than what equal recipes differ by, or the losses do not compare); ``knobs``:
         ``[{"path", "values"}]`` of those that differ; ``notes``: what a reader of the numbers should know.
     """
-    yardsticks = [_yardstick(folder) for folder in folders]
-    numbers = [_numbers(folder, yardstick) for folder, yardstick in zip(folders, yardsticks, strict=True)]
+    views = [RunView.read(folder) for folder in folders] if views is None else views
+    numbers = [_numbers(view) for view in views]
     called = titles(folders)
-    unlike, why = _unlike(folders, yardsticks)
-    names = [{"id": folder.id, "name": title, "status": actual_status(folder)}
-             for folder, title in zip(folders, called, strict=True)]  # fmt: skip
+    unlike, why = _unlike(folders, [view.yardstick for view in views])
+    names = [{"id": view.id, "name": title, "status": view.status}
+             for view, title in zip(views, called, strict=True)]  # fmt: skip
     parts = [run["name"] for run, found in zip(names, numbers, strict=True)
              if run["status"] != "finished" and "heldout_loss" in found]  # fmt: skip
     if parts:
-        unlike = (*unlike, "heldout_loss")
+        unlike = (*unlike, "heldout_loss", "bits_per_byte")
         why.append(f"The held-out loss of {', '.join(parts)} is of a part of the held-out tokens; that of a finished "
                    "run is of all of them.")  # fmt: skip
-    origins = [origin_now(folder) for folder in folders]
+    origins = [view.origin for view in views]
     own = [found.get("steps", 0) - (origin.step if origin else 0)
            for found, origin in zip(numbers, origins, strict=True)]  # fmt: skip
     short = [run["name"] for run, found, steps in zip(names, numbers, own, strict=True)
@@ -72,7 +75,7 @@ def compare(folders: Sequence[RunFolder]) -> dict[str, Any]:
     why += [f"{run['name']} goes on from step {origin.step:,} of {origin.name or origin.run}: its steps, tokens and "
             "seconds count from the beginning of that run." for run, origin in zip(names, origins, strict=True)
             if origin is not None]  # fmt: skip
-    knobs = [in_force(folder) for folder in folders]
+    knobs = [view.knobs for view in views]
     recipes = [each.told for each in knobs]
     twins = [_asked(recipe) for recipe in recipes]
     rows = []
@@ -96,11 +99,6 @@ def differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]
     """``[{"path", "values"}]`` of the knobs in which recipes differ."""
     differ = columns_of(recipes)["differ"]
     return [{"path": path, "values": values} for path, values in differ.items() if path not in NO_KNOBS]
-
-
-def _yardstick(folder: RunFolder) -> Yardstick:
-    evaluations, environment = (read_object(path) for path in (folder.evaluations, folder.environment))
-    return Yardstick.of(evaluations, environment, causal=is_causal(read_json(folder.recipe)))
 
 
 def _unlike(folders: Sequence[RunFolder], yardsticks: Sequence[Yardstick]) -> tuple[tuple[str, ...], list[str]]:
@@ -132,27 +130,19 @@ def _scored_text(folder: RunFolder) -> ScoredText | None:
         return None
 
 
-def _numbers(folder: RunFolder, yardstick: Yardstick) -> dict[str, Any]:
-    """The result of a run that has one; what its state says so far of any other."""
-    evaluations = read_object(folder.evaluations)
-    state, levels = read_state(folder), yardstick.levels
-    so_far = {
-        "steps": state.step,
-        "tokens": state.tokens,
-        "seconds": state.seconds,
-        "tokens_per_second": state.tokens_per_second,
-        "loss": state.loss,
-        "heldout_loss": state.heldout_loss,
-        "parameters": read_object(folder.environment).get("parameters"),
+def _numbers(view: RunView) -> dict[str, Any]:
+    """What a run's result says, so far where it goes on: the same numbers as everywhere else."""
+    mfu = (result := Result.of(view))["mfu"]
+    found = {
+        **result,
+        # Of so many steps only at the end; else the result has that of the last one.
+        "train_loss": finite(number(last_result(view).get("train_loss"))),
+        "loss": finite(number(view.state.get("loss"))),
+        "mfu": None if mfu is None else 100 * mfu,
     }
-    result = evaluations.get("result")
-    # A resumed run has an older result beside newer numbers until it ends again.
-    known = result if isinstance(result, dict) and state.status == "finished" else {}
-    found = so_far | {key: value for key, value in known.items() if value is not None}
-    found |= {"unigram_entropy": levels.get("word frequencies"), "bigram_entropy": levels.get("neighbours")}
-    if isinstance(found.get("mfu"), float):
-        found["mfu"] *= 100
-    return {key: value for key, value in found.items() if isinstance(value, (int, float))}
+    texts = ("state", "learned_in_words")
+    # What somebody damaged is no number.
+    return {key: value for key, value in found.items() if key in texts or isinstance(value, int | float)}
 
 
 def _asked(recipe: Mapping[str, Any]) -> str:
