@@ -12,7 +12,7 @@ from tests.forecasting.machine_rates import RATES
 from workbench import presets
 from workbench.choices.data.prepare import NAME, _subject, prepare
 from workbench.cli.forecasting import summary
-from workbench.forecast import BAND, Forecast, forecast
+from workbench.forecast import BAND, Forecast, forecast, unusual
 from workbench.forecasting import trace as tracing
 from workbench.ops.remembered import FOLDER, remember
 from workbench.recipe import Recipe
@@ -134,6 +134,14 @@ def test_a_rate_that_learns_nothing_is_said(recipe: Recipe) -> None:
     assert far.unusual == "optimizer.lr 90 is 90,000 times what adamw begins with (0.001)"
     assert far.notes[0] == far.unusual
     assert ahead(recipe).unusual == ""
+
+
+def test_a_time_of_many_years_is_said(recipe: Recipe) -> None:
+    path, why = unusual(recipe.with_(budget="1e9 h")) or ("", "")
+    assert (path, why.split(",")[0]) == ("budget.amount", "3.6e+12 seconds are 114")
+    assert "years" in why
+    assert unusual(recipe.with_(budget="8000 h")) is None
+    assert unusual(recipe.with_(budget="1e9 steps")) is None, "how long that takes, its forecast says"
 
 
 def test_the_module_answers_when_it_is_called(recipe: Recipe) -> None:

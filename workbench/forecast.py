@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from workbench.printable import duration_words
+from workbench.printable import count, duration_words
 
 if TYPE_CHECKING:
     from workbench.choices.choice import Problem
@@ -22,6 +22,7 @@ BAND = {False: 0.25, True: 0.4}
 """Half-width of the band around seconds, as a share: eager, compiled."""
 FAR = 100
 """Times an optimizer's default rate, from which on a rate is called unusual."""
+YEAR_SECONDS = 365 * 86_400
 PREPARATION = "and once, reading the text and learning its vocabulary"
 
 
@@ -173,15 +174,20 @@ def measure_again(recipe: Recipe, say: Callable[[str], None]) -> None:
 
 
 def unusual(recipe: Recipe) -> Problem | None:
-    """A learning rate at which nothing is learned; None where it may be well chosen. Takes no time."""
+    """A learning rate or a time at which nothing is learned; None where both may be well chosen. Takes no time."""
     from workbench.choices.choice import Problem
 
-    optimizer = recipe.optimizer
+    optimizer, budget = recipe.optimizer, recipe.budget
     usual = type(optimizer).model_fields["lr"].default
-    if optimizer.lr <= FAR * usual:
-        return None
-    times = f"{optimizer.lr / usual:,.0f}"
-    return Problem("optimizer.lr", f"{optimizer.lr:g} is {times} times what {optimizer.kind} begins with ({usual:g})")
+    if optimizer.lr > FAR * usual:
+        times = f"{optimizer.lr / usual:,.0f}"
+        why = f"{optimizer.lr:g} is {times} times what {optimizer.kind} begins with ({usual:g})"
+        return Problem("optimizer.lr", why)
+    if budget.unit == "seconds" and budget.amount > YEAR_SECONDS:
+        years = count(budget.amount / YEAR_SECONDS)
+        why = f"{budget.amount:g} seconds are {years} years, and schedules take their warm-up and decay as shares of it"
+        return Problem("budget.amount", why)
+    return None
 
 
 def _preparation(data: Data) -> str:
