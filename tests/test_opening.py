@@ -35,8 +35,13 @@ def test_a_word_for_several_or_none_says_which_there_are(planned: Planned, root:
     race = written(enter_race(arms, "200 steps", name="mine", runs_dir=root, rates=RATES))
     with pytest.raises(RunError, match=f"'mine' stands for 2 experiments: tuning {tuning.id}, race {race.id}"):
         wb.experiment("mine", root)
-    with pytest.raises(RunError, match=rf"'nope' beside .*; the latest: tuning {tuning.id}, race {race.id}, sweep"):
+    with pytest.raises(RunError, match=rf"'nope' beside .*; the latest: tuning {tuning.id}, race {race.id}$"):
         wb.experiment("nope", root)
+    swift = written(enter_race(arms, "200 steps", name="swift", runs_dir=root, rates=RATES))
+    with pytest.raises(RunError, match=rf"'swft' beside .*; nearest: race 'swift' \({swift.id}\)$"):
+        wb.experiment("swft", root)
+    with pytest.raises(RunError, match=rf"no race 'swft' in .*; nearest: 'swift' \({swift.id}\)$"):
+        type(swift).find("swft", root)
     # As tables of runs and their tags write a name.
     spaced = written(enter_race(arms, "200 steps", name="mine, twice", runs_dir=root, rates=RATES))
     for which in ("mine, twice", "mine-twice", "race:mine-twice"):

@@ -7,7 +7,10 @@ from typing import Any
 
 from workbench.errors import RunError
 from workbench.experiments.experiment import Experiment
+from workbench.experiments.experiment_folder import ExperimentFolder
+from workbench.printable import plain
 from workbench.racing.race import Race
+from workbench.runs.find import alike
 from workbench.runs.folder import runs_root
 from workbench.runs.run import Run
 from workbench.sweeping.sweep import Sweep
@@ -26,16 +29,29 @@ def experiment(which: str | Path, runs_dir: str | Path | None = None) -> Race | 
         runs_dir: the runs folder, beside which they are stored; else ``$WORKBENCH_RUNS``, else ``./runs``.
 
     Raises:
-        RunError: none matches, or several do; the message names them, or the latest.
+        RunError: none matches, or several do; the message names them, or what is alike, or the latest.
 
     Example:
         >>> wb.experiment("20260131-0815").cancel()  # doctest: +SKIP
     """
     if found := matching(which, runs_dir):
         return _the_one(which, found)  # type: ignore[return-value]
-    latest = [f"{noun} {kind.kind.ids(runs_dir)[-1]}" for noun, kind in KINDS.items() if kind.kind.ids(runs_dir)]
     raise RunError(f"no race, sweep or tuning '{which}' beside {runs_root(runs_dir)}; "
-                   f"the latest: {', '.join(latest) or 'none'}")  # fmt: skip
+                   f"{_others(str(which), runs_dir) or 'the latest: none'}")  # fmt: skip
+
+
+def _others(typed: str, runs_dir: str | Path | None) -> str:
+    """What may have been meant: experiments of names like what was typed, else the latest of each kind."""
+    known: dict[str, ExperimentFolder] = {}
+    for kind in KINDS.values():
+        for each in kind.kind.ids(runs_dir):
+            # The sweep and the race of a tuning have its id, and it stands for them.
+            known.setdefault(each, kind.kind(kind.kind.root(runs_dir) / each))
+    called = {folder.name: folder for folder in known.values()}
+    if near := alike(typed, list(called)):
+        return "nearest: " + ", ".join(f"{called[name].noun} '{plain(name)}' ({called[name].id})" for name in near)
+    latest = {folder.noun: f"{folder.noun} {folder.id}" for folder in known.values()}
+    return f"the latest: {', '.join(latest.values())}" if latest else ""
 
 
 def held(which: str | Path, runs_dir: str | Path | None = None) -> Held | Run:

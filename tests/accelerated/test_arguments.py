@@ -70,6 +70,8 @@ class Unhashable(nn.Linear):
         (stacked(), {"optimizer": "sophia"}, "optimizer.*own_loss|objective.*sophia|sophia"),
         (stacked(), {"objective": "masked"}, "a recipe's objective has no place; say the loss with"),
         (stacked(), {"optimiser": "lans"}, "did you mean 'optimizer'"),
+        (stacked(), {"optimizr": "lans"}, r"did you mean 'optimizer'\? legal: budget, depth, .*name, notes, optimizer"),
+        (stacked(), {"buget": "2 epochs"}, "did you mean 'budget'"),
         (stacked(), {"execution": {"kind": "onnxruntime"}}, "use execution 'native'"),
         (stacked(), {"execution": "memory"}, "execution.kind: 'memory' .* your program; use 'native'"),
         (stacked(), {"execution": {"head": "all"}}, "execution.head: 'all' .* your own; use 'labelled'$"),

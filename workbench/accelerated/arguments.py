@@ -76,8 +76,11 @@ def check_loss(loss: Any) -> None:
     )
 
 
-def check_choices(choices: Mapping[str, Any]) -> None:
+def check_choices(choices: Mapping[str, Any], others: Iterable[str] = ()) -> None:
     """Refuse what is no choice.
+
+    Args:
+        others: arguments that stand beside choices, and may have been meant.
 
     Raises:
         RecipeError: an unknown name, one that has no place here, or an object that names no kind.
@@ -90,7 +93,7 @@ def check_choices(choices: Mapping[str, Any]) -> None:
             )
         if given in ("epochs", "steps", "tokens", "seconds", "minutes", "hours"):
             raise RecipeError(f"{given}: how long a run trains is its budget; write budget='{value} {given}'")
-        check_known("accelerate", given, CHOICES, RecipeError)
+        check_known("accelerate", given, (*CHOICES, *others), RecipeError)
         if not isinstance(value, str | Mapping | Choice):
             legal = list(registry(given))
             example = "{'kind': 'adamw', 'lr': 1e-3}" if given == "optimizer" else f"{{'kind': '{legal[0]}'}}"

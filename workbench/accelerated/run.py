@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import inspect
 import os
 import threading
 import traceback
@@ -117,7 +118,7 @@ def accelerate(
     if heldout is not None:
         check_loader(heldout, "heldout")
         first_of(heldout, "heldout")
-    check_choices(choices)
+    check_choices(choices, list(inspect.signature(accelerate).parameters)[:-1])
     loss = loss_of_model if loss is None else loss
     check_loss(loss)
     if resume is not None:

@@ -8,8 +8,9 @@ from dataclasses import asdict
 
 from workbench.cli.command import DONE
 from workbench.cli.following import begun, changed, existing, latest, over, say, seeds
-from workbench.errors import RecipeError
+from workbench.errors import RecipeError, check_known
 from workbench.racing.results import check_fail_on
+from workbench.tuning.axes import AXES
 from workbench.tuning.tune import Tuning
 
 
@@ -28,6 +29,8 @@ def tune(options: argparse.Namespace) -> int:
                           f"together; tunings here: {latest(Tuning, options)}")  # fmt: skip
     if options.axis and options.over:
         raise RecipeError("--axis names what is tuned by default, and --over gives values of your own: take one")
+    for axis in options.axis or ():
+        check_known("--axis", axis, AXES, RecipeError, "values of your own work, too: --over optimizer.lr=1e-4..1e-2")
     from workbench.tuning.tune import tune as start
 
     started = start(

@@ -16,6 +16,8 @@ from filelock import FileLock, Timeout
 
 from workbench.errors import RunError
 from workbench.json_lines import number
+from workbench.printable import plain
+from workbench.runs.find import alike
 from workbench.runs.folder import is_run_id, read_object, runs_root, write_json
 from workbench.runs.labels import LONGEST_TAG
 from workbench.runs.state import exclusive
@@ -98,7 +100,7 @@ class ExperimentFolder:
         """The folder of one by its id, a unique beginning of it, its name, or its path.
 
         Raises:
-            RunError: no such one; the message names the latest.
+            RunError: no such one; the message names what is alike, or the latest.
         """
         matching = cls.matching(which, runs_dir)
         if len(matching) == 1:
@@ -110,6 +112,10 @@ class ExperimentFolder:
             folder = cls(Path(which).expanduser().absolute())
             raise RunError(f"no {cls.noun} in '{folder.path}': that folder has no {folder.plan.name}")
         known = cls.ids(runs_dir)
+        called = {folder.name: folder.id for folder in (cls(cls.root(runs_dir) / each) for each in known)}
+        if near := alike(which, list(called)):
+            nearest = ", ".join(f"'{plain(name)}' ({called[name]})" for name in near)
+            raise RunError(f"no {cls.noun} '{which}' in {cls.root(runs_dir)}; nearest: {nearest}")
         latest = f"the latest: {', '.join(known[-3:])}" if known else f"that folder holds no {cls.plural}"
         raise RunError(f"no {cls.noun} '{which}' in {cls.root(runs_dir)}; {latest}")
 

@@ -70,11 +70,15 @@ def nearest(typed: str, names: Sequence[str]) -> str:
     """Names like what was typed, as the middle of a sentence; empty where there is none."""
     if not names:
         return "; that folder holds no runs"
-    # A wrong guess is worse than none.
+    near = alike(typed, names)
+    return f"; nearest: {', '.join(map(repr, near))}" if near else ""
+
+
+def alike(typed: str, names: Sequence[str]) -> list[str]:
+    """Names like what was typed, the nearest first; none where a guess would most likely be wrong."""
     near = difflib.get_close_matches(typed, names, n=3, cutoff=0.6)
     # A race's runs are called as its arms, with a seed behind.
-    near = near or [name for name in names if len(typed) >= FEWEST_LETTERS and name.startswith(typed)][:3]
-    return f"; nearest: {', '.join(map(repr, near))}" if near else ""
+    return near or [name for name in names if len(typed) >= FEWEST_LETTERS and name.startswith(typed)][:3]
 
 
 def typed(run: str | Path, runs_dir: str | Path | None = None) -> tuple[str, str | Path | None]:
