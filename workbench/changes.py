@@ -15,6 +15,7 @@ from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Budget, Progress
 from workbench.errors import RecipeError, RunError, unknown
 from workbench.fields import flatten
+from workbench.printable import many
 from workbench.recipe import Recipe
 
 LENGTH = "data.sequence_length"
@@ -197,7 +198,8 @@ def _check_progress(wanted: Recipe, saved: Mapping[str, Any]) -> None:
     stage = int((saved.get("growth") or {}).get("stage", 0))
     if at.done:
         raise RecipeError(
-            f"budget: {budget} are spent already: the checkpoint stands at {at.step:,} steps, {at.tokens:,} tokens, "
+            f"budget: {budget} {'is' if budget.amount == 1 else 'are'} spent already: the checkpoint stands at "
+            f"{many(at.step, 'step')}, {at.tokens:,} tokens, "
             f"{at.seconds:.1f} seconds, and these count; {_larger(wanted, at, stage)}"
         )
     left, per_step = budget.amount - at.seconds, at.seconds / max(at.step, 1)

@@ -105,7 +105,7 @@ class TestQueue:
         loss.run = run = start(
             stacked(), list(DataLoader(points(), batch_size=16)), loss=loss, budget="1M steps", execution={"threads": 1}
         )
-        assert f"{run.id}: 2 runs train here with 2 threads on 1 cores, so each is slower" in capsys.readouterr().out
+        assert f"{run.id}: 2 runs train here with 2 threads on 1 core, so each is slower" in capsys.readouterr().out
         assert [each.run.id for each in training_now()] == [other.ticket.run.id, run.id]
         waiting = enter(new_run("b"))
         other.leave()

@@ -69,4 +69,5 @@ def test_fraction_and_done_count_the_budgets_unit(unit: str) -> None:
 def test_a_budget_prints_as_it_was_asked() -> None:
     assert str(Budget.model_validate("200 steps")) == "200 steps"
     assert str(Budget.model_validate("1000000 steps")) == "1000000 steps"
+    assert str(Budget.model_validate("1 step")) == "1 step"
     assert str(Budget.model_validate("2.5 s")) == "2.5 seconds"

@@ -43,7 +43,7 @@ def busy(queue: Queue, new_run: Callable[..., RunFolder]) -> Iterator[list[Turn]
 def test_what_trains_and_what_waits_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["queue"]) == 0
     head, trains, first, second = capsys.readouterr().out.splitlines()
-    assert head == "1 training (1 of 1 cores), 2 waiting"
+    assert head == "1 training (1 of 1 core), 2 waiting"
     assert trains.startswith("  20260101-000000-t  t of ")
     assert first.endswith("1 thread, position 1, start unknown: no one can say yet how long the runs before it take")
     assert "2 threads, position 2" in second
@@ -69,13 +69,13 @@ def test_a_paused_run_trains_not_and_keeps_its_cores_and_one_that_is_done_is_end
     write_state(folder, status="paused")
     assert main(["queue"]) == 0
     head, paused, *_ = capsys.readouterr().out.splitlines()
-    assert head == "0 training (0 of 1 cores), 1 paused (keeps 1 core), 2 waiting"
+    assert head == "0 training (0 of 1 core), 1 paused (keeps 1 core), 2 waiting"
     assert paused.endswith("1 thread, paused: keeps its turn, resume or stop it")
     assert training_now() == [], "the forecast says the same"
     write_state(folder, status="finished")
     assert main(["queue"]) == 0
     head, ending, *_ = capsys.readouterr().out.splitlines()
-    assert (head, ending.rpartition(", ")[2]) == ("0 training (0 of 1 cores), 1 ending, 2 waiting", "ending")
+    assert (head, ending.rpartition(", ")[2]) == ("0 training (0 of 1 core), 1 ending, 2 waiting", "ending")
     assert training_now() == []
 
 

@@ -54,7 +54,8 @@ class Budget(BaseModel):
 
     def __str__(self) -> str:
         # Whole numbers whole: a million steps are no 1e+06.
-        return f"{self.amount:{'.0f' if self.amount.is_integer() else 'g'}} {self.unit}"
+        unit = self.unit.removesuffix("s") if self.amount == 1 else self.unit
+        return f"{self.amount:{'.0f' if self.amount.is_integer() else 'g'}} {unit}"
 
 
 def parse_budget(text: str) -> dict[str, Any]:

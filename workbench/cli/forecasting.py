@@ -12,7 +12,7 @@ from workbench.cli.training import recipe_from
 from workbench.errors import WorkbenchError
 from workbench.plots.forecast_compared import compared
 from workbench.plots.forecast_facts import bytes_words, compiling, cost_of, whole_forecast
-from workbench.printable import duration_words, plain
+from workbench.printable import duration_words, many, plain
 from workbench.runs.folder import read_json
 
 if TYPE_CHECKING:
@@ -78,12 +78,12 @@ def summary(recipe: Recipe, found: Forecast) -> str:
     memory = ", ".join(f"{part} {bytes_words(number)}" for part, number in found.memory.items())
     seconds, low, high = map(duration_words, (found.seconds, found.seconds_low, found.seconds_high))
     lines = [
-        f"{recipe.name}: {found.steps:,} steps, {found.tokens:,} tokens",
+        f"{recipe.name}: {many(found.steps, 'step')}, {found.tokens:,} tokens",
         f"parameters  {found.parameters:,}",
         f"FLOPs       {found.flops:.3g}, {found.flops_per_token:.3g} per token",
         f"memory      {bytes_words(found.memory_bytes)} of {bytes_words(found.device_memory_bytes)}: {memory}",
         f"speed       {found.tokens_per_second:,.0f} tokens/s",
-        f"time        {seconds} ({low} to {high})",
+        f"time        {seconds}" + (f" ({low} to {high})" if low != high else ""),
     ]
     before = (compiling(found.to_dict()), found.preparation)
     lines += [f"            {each}" for each in before if each]

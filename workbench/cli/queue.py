@@ -55,7 +55,7 @@ def _list(options: argparse.Namespace) -> Answer:
 
 def _text(found: Outlook) -> str:
     cores = found.settings.capacity
-    counts = [f"{len(found.training)} training ({found.threads} of {cores} cores)"]
+    counts = [f"{len(found.training)} training ({found.threads} of {many(cores, 'core')})"]
     if found.paused:
         counts.append(f"{len(found.paused)} paused (keeps {_cores(cores_of(found.paused))})")
     if found.ending:
@@ -77,13 +77,7 @@ def _cores(count: int) -> str:
 
 
 def _what(ticket: Ticket) -> str:
-    takes = (
-        f"GPU {ticket.gpu}".strip()
-        if ticket.gpus
-        else f"{ticket.threads} threads"
-        if ticket.threads > 1
-        else "1 thread"
-    )
+    takes = f"GPU {ticket.gpu}".strip() if ticket.gpus else many(ticket.threads, "thread")
     priority = f", priority {ticket.priority}" if ticket.priority else ""
     return f"{ticket.called} of {ticket.owner}, {takes}{priority}"
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.assignments import assignment
 from workbench.errors import RecipeError, RunError, RunFailed
 from workbench.plots.terminal import follow
-from workbench.printable import plain
+from workbench.printable import many, plain
 from workbench.profile_table import STEPS, profile_table
 from workbench.runs.catalogue.summary import queue_facts
 from workbench.runs.folder import read_object
@@ -245,8 +245,9 @@ def summary(run: Run, result: Result) -> str:
 
     if result["state"] == "stopped" and not result["steps"] and not run.state.started:
         return f"{plain(run.name)} cancelled before it began\nrun    {run.folder.path}"
+    steps = "no step measured" if result["steps"] is None else many(result["steps"], "step")
     lines = [
-        f"{plain(run.name)} {result['state']}: {number('steps', ',')} steps, {number('tokens', ',')} tokens, "
+        f"{plain(run.name)} {result['state']}: {steps}, {number('tokens', ',')} tokens, "
         f"{number('seconds', '.1f')} s, {number('tokens_per_second', ',.0f')} tokens/s",
         f"held-out loss {number('heldout_loss', '.4f')} nats{_scored_on(run, result)}; word frequencies "
         f"{number('unigram_entropy', '.4f')}, neighbours {number('bigram_entropy', '.4f')}"

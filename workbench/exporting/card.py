@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.floors import Yardstick
+from workbench.printable import many
 from workbench.recipe import Recipe
 from workbench.telemetry import number
 from workbench.training.evaluate import points_until
@@ -85,7 +86,7 @@ def _facts(recipe: Recipe, evaluations: dict[str, Any], facts: dict[str, Any], b
         "parameters": f"{facts['parameters']:,}",
         "layers": str(facts["layers"])
         + (f" of {finished}: the run had not grown up" if facts["layers"] < finished else ""),
-        "trained for": f"{facts['step']:,} steps, {facts['tokens']:,} tokens, seed {recipe.seed}",
+        "trained for": f"{many(facts['step'], 'step')}, {facts['tokens']:,} tokens, seed {recipe.seed}",
         "data": _knob_text(recipe.data),
         "tokenizer": _knob_text(recipe.data.tokenizer),
         "objective": _knob_text(recipe.objective),

@@ -150,7 +150,8 @@ def _band_words(found: Mapping[str, Any], seconds: float | None, pace: str) -> s
     if low == high:
         return pace
     where = "within" if low <= seconds <= high else "outside"
-    text = f"{where} the band of {duration_words(low)} to {duration_words(high)}"
+    ends = dict.fromkeys((duration_words(low), duration_words(high)))
+    text = f"{where} the band of {' to '.join(ends)}"
     return f"{text}, {pace}" if pace else text
 
 

@@ -42,7 +42,7 @@ def budget_lines(plan: RacePlan) -> list[str]:
     for arm, share in plan.shares.items():
         whose = "  (baseline)" if arm == plan.baseline else ""
         own = share.unit == "seconds"
-        took = f"about {share.steps:,} steps" if own else f"{share.steps:,} steps"
+        took = f"about {many(share.steps, 'step')}" if own else many(share.steps, "step")
         time = f"{duration(share.seconds)} {'by its own clock' if own else 'of an idle machine'}"
         rest = f"{1000 * share.seconds_per_step:.3g} ms a step, {share.tokens:,} tokens"
         lines.append(f"  {plain(arm)}: {took} = {time} ({rest}){whose}")

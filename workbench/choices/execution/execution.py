@@ -17,6 +17,7 @@ from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.environment import EngineEnvironment
 from workbench.choices.execution.micro_batches import divisors
 from workbench.errors import RecipeError
+from workbench.printable import many
 
 
 class Process(NamedTuple):
@@ -111,7 +112,8 @@ class Execution(Choice):
         if self.threads is not None and self.threads > cores:
             yield Problem(
                 "execution.threads",
-                f"{self.threads} threads, and this machine has {cores} cores; use 1..{cores}, or empty for all of them",
+                f"{many(self.threads, 'thread')}, and this machine has {many(cores, 'core')}; use "
+                + (f"1..{cores}, or empty for all of them" if cores > 1 else "1, or empty for all there is"),
             )
 
     def memory_remedies(self, recipe: Any) -> list[str]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.json_lines import number
+from workbench.printable import many
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.queue.line import in_line, next_of, training
 from workbench.runs.queue.queue_folder import Queue, queue_here
@@ -164,7 +165,8 @@ def shares(found: Outlook) -> str:
     cores, runs = found.settings.capacity, [ticket for ticket in found.training if not ticket.gpus]
     if len(runs) < 2 or found.threads <= cores:
         return ""
-    return f"{len(runs)} runs train here with {found.threads} threads on {cores} cores, so each is slower than forecast"
+    here = f"{many(found.threads, 'thread')} on {many(cores, 'core')}"
+    return f"{len(runs)} runs train here with {here}, so each is slower than forecast"
 
 
 def queued_text(folder: RunFolder, state: RunState) -> str:
