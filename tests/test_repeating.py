@@ -129,6 +129,12 @@ def test_what_a_recipe_does_not_say_is_said(corpus: Path, root: Path, notebook: 
     assert "forked from `20250101-000000-parent-000000-0000` at step 1,200" in title
 
 
+def test_that_a_run_began_with_weights_is_said(corpus: Path, root: Path, notebook: Callable[..., Path]) -> None:
+    run = finished(tiny_recipe(corpus), root)
+    run.folder.initial.mkdir(parents=True)
+    assert "began with the weights of another" in nbformat.read(notebook(run.id), as_version=4).cells[0].source
+
+
 @pytest.mark.parametrize(("changes", "times"), [(1, "once"), (2, "2 times")])
 def test_how_often_it_was_steered_is_said(
     changes: int, times: str, corpus: Path, root: Path, notebook: Callable[..., Path]

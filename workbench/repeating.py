@@ -201,6 +201,8 @@ def _not_repeated(run: Run) -> list[str]:
     if (origin := origin_of(run.folder)) is not None:
         found.append(f"That run was forked from `{origin.run}` at step {origin.step:,}; this one starts from its own "
                      "step 0.")  # fmt: skip
+    elif run.folder.initial.is_dir():
+        found.append("That run began with the weights of another; this one draws its own from the seed.")
     if run.recipe.budget.unit == "seconds":
         found.append("Its budget is a time: a slower or busier machine takes fewer steps in it and ends worse. For a "
                      f"repeat that does not depend on this, give as budget the {run.result['steps'] or 0:,} steps that "

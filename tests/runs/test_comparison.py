@@ -106,6 +106,7 @@ def test_a_stopped_run_says_what_the_report_says_of_it(tmp_path: Path) -> None:
         "label": "held-out bits per byte", "values": [2.03, 2.021], "best": [],
     }, "a part of the text is no better than all of it"  # fmt: skip
     assert rows["MFU (%)"]["values"] == pytest.approx([18.0, 20.1])
+    assert rows["MFU (%)"]["best"] == [], "of the last steps alone"
     reported = [facts(RunView.read(folder)) for folder in (whole, stopped)]
     assert reported[1]["what was learned"].startswith("learning neighbours: 1.00 nats")
     for label in ("state", "what was learned"):

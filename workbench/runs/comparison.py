@@ -64,6 +64,9 @@ def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None
         unlike = (*unlike, "heldout_loss", "bits_per_byte")
         why.append(f"The held-out loss of {', '.join(parts)} is of a part of the held-out tokens; that of a finished "
                    "run is of all of them.")  # fmt: skip
+    # Without a result it is that of the last steps, which a mean over a whole run does not compare with.
+    if any("mfu" in found and "mfu" not in last_result(view) for found, view in zip(numbers, views, strict=True)):
+        unlike = (*unlike, "mfu")
     origins = [view.origin for view in views]
     own = [found.get("steps", 0) - (origin.step if origin else 0)
            for found, origin in zip(numbers, origins, strict=True)]  # fmt: skip
