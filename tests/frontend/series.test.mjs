@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Column, extremes, interpolate, join, lowerBound, smooth } from "../../workbench/ui/frontend/src/watch/series.js";
+import { Column, extremes, interpolate, join, lowerBound, rowOf, smooth } from "../../workbench/ui/frontend/src/watch/series.js";
 
 test("a column grows and keeps its values", () => {
   const column = new Column([1, 2]);
@@ -78,4 +78,10 @@ test("joining keeps gaps apart from missing samples", () => {
   assert.deepEqual([...x], [1, 2, 3]);
   assert.deepEqual(a, [10, undefined, null]);
   assert.deepEqual(b, [undefined, 20, 30]);
+});
+
+test("a line is told of from its first sample to its last one", () => {
+  const column = [undefined, 5, undefined, null, undefined, 6, undefined];
+  assert.deepEqual(column.map((_, row) => rowOf(column, row)), [null, 1, 1, 3, 3, 5, null]);
+  assert.equal(rowOf(column, null), null);
 });

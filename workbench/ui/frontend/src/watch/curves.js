@@ -7,7 +7,7 @@ import { el } from "../dom.js";
 import { duration, short } from "../format.js";
 import { Gestures } from "./gestures.js";
 import { Readout } from "./readout.js";
-import { join, visible } from "./series.js";
+import { join, rowOf, visible } from "./series.js";
 import { axisRange, axisSize, outside, xRange, xTicks, yTicks } from "./scales.js";
 
 export const LEFT_AXIS = 54;
@@ -155,6 +155,8 @@ export class Curves {
         y: false,
         drag: { x: false, y: false },
         points: { size: 6, width: 1.5 },
+        // By itself it puts the dot of a line that begins later on its beginning.
+        dataIdx: (u, s, row) => (s ? rowOf(u.data[s], row) : row),
         bind: { dblclick: () => null },
       },
       scales: {

@@ -316,3 +316,17 @@ export function join(lines) {
   }
   return table;
 }
+
+/**
+ * The row of a joined table at which a line is told of at some row: its last sample up to there.
+ * @param {Array} column of the table
+ * @param {number | null} row
+ * @returns {number | null} null before its first sample and after its last one
+ */
+export function rowOf(column, row) {
+  if (row === null) return null;
+  let [before, after] = [row, row];
+  while (before >= 0 && column[before] === undefined) before--;
+  while (after < column.length && column[after] === undefined) after++;
+  return before < 0 || after === column.length ? null : before;
+}
