@@ -12,7 +12,7 @@ import { roving } from "../roving.js";
 import { separator } from "../separator.js";
 import { FigurePlace } from "./figure_place.js";
 import { Layout, MAIN } from "./layout.js";
-import { heightLeft, paneHeight } from "./pane.js";
+import { heightLeft, paneHeight, paneOf, scrollToTop } from "./pane.js";
 import { interpolate } from "./series.js";
 import { Session } from "../session.js";
 import { outlived } from "../steering.js";
@@ -96,19 +96,27 @@ class Monitor {
 
   /** Give one plot the whole view (its name), or show all again (null). */
   enlarge(name) {
+    const pane = paneOf(this.root);
+    if (!this.large) this.scrolled = pane.scrollTop;
+    const before = this.large ? this.scrolled : pane.scrollTop;
     this.large = name;
     this.root.dataset.large = name ?? "";
     this.#arrange();
     this.root.scrollIntoView({ block: "nearest" });
+    // Once it is drawn as high as it is to be.
+    this.settleScroll = () => {
+      if (name) scrollToTop(pane, this.panels.find(({ panel }) => panel.large).panel.root);
+      else pane.scrollTop = before;
+    };
     this.redraw(true);
   }
 
   /**
-   * Pixels that a plot is to be high: all there are when it is large, else as somebody has dragged it, else as usual, or
+   * Pixels that a plot is to be high: its panel fills the pane when it is large, else as somebody has dragged it, else as usual, or
    * a little less where that lets it end with the pane.
    */
   heightOf(name, plot, usual = null) {
-    if (this.large === name) return Math.max(LEAST_PX, heightLeft(this.root, plot));
+    if (this.large === name) return Math.max(LEAST_PX, heightLeft(plot.closest(".wb-panel"), plot));
     const chosen = this.layout.now.heights[name];
     if (chosen || usual === null) return chosen ?? null;
     const left = heightLeft(this.root, plot);
@@ -316,6 +324,8 @@ class Monitor {
     this.#arrange();
     const open = this.panels.filter(({ panel }) => !panel.root.hidden);
     for (const view of open) view.draw(this.scene);
+    this.settleScroll?.();
+    this.settleScroll = null;
     this.session.detail(lacking(this.runs, [...new Set(open.flatMap((view) => view.names))], this.range, this.x));
     this.#speak(now);
   }

@@ -5,16 +5,32 @@ const WRAPS = ".jp-Cell, .jp-Cell-outputWrapper, .jp-Cell-outputArea, .jp-Output
 const LEAST = 300;
 const SPARE = 16;
 
-/** Pixels of a node's surroundings that are in sight at once. */
-export function paneHeight(root) {
-  let height = innerHeight;
+/** What scrolls around a node, the closest first. */
+function scrollersOf(root) {
+  const found = [];
   for (let outer = root.parentElement; outer; outer = outer.parentElement) {
-    if (outer.clientHeight >= LEAST && !outer.matches(WRAPS) && /auto|scroll/.test(getComputedStyle(outer).overflowY)) height = Math.min(height, outer.clientHeight);
+    if (outer.clientHeight >= LEAST && !outer.matches(WRAPS) && /auto|scroll/.test(getComputedStyle(outer).overflowY)) found.push(outer);
   }
-  return height;
+  return found;
 }
 
-/** Pixels that a plot may be high if it is to end where the pane does, when the view begins where the pane does. */
+/** Pixels of a node's surroundings that are in sight at once. */
+export function paneHeight(root) {
+  return Math.min(innerHeight, ...scrollersOf(root).map(({ clientHeight }) => clientHeight));
+}
+
+/** What scrolls a view. */
+export function paneOf(root) {
+  return scrollersOf(root)[0] ?? document.scrollingElement;
+}
+
+/** Scrolls the pane, and nothing around it, so that a part of the view begins where the pane does. */
+export function scrollToTop(pane, part) {
+  const top = pane === document.scrollingElement ? 0 : pane.getBoundingClientRect().top + pane.clientTop;
+  pane.scrollTop += part.getBoundingClientRect().top - top;
+}
+
+/** Pixels that a plot may be high if it is to end where the pane does, when what it is a part of begins where the pane does. */
 export function heightLeft(root, plot) {
   const above = plot.getBoundingClientRect().top - root.getBoundingClientRect().top;
   return Math.floor(paneHeight(root) - above - SPARE);

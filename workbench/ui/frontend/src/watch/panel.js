@@ -24,6 +24,7 @@ export class Panel {
    * @param {() => {title: string, height: number, body: (width: number, height: number, top: number) => string}}
    *   [options.picture] how to draw it as SVG
    * @param {boolean} [options.sized] whether its height can be changed
+   * @param {() => boolean} [options.several] whether it draws lines of several runs
    */
   constructor(options) {
     Object.assign(this, options);
@@ -80,12 +81,14 @@ export class Panel {
 
   /** @param {{text: string, help?: string, line?: object, ink?: object, ramp?: string[]}[]} items `help`: under the pointer */
   setLegend(items) {
-    const key = JSON.stringify(items);
+    this.items = items;
+    // A plot that fills the pane has put the table that says so out of sight.
+    const all = [...(this.large && this.several?.() ? this.#who() : []), ...items];
+    const key = JSON.stringify(all);
     if (this.legendKey === key) return;
     this.legendKey = key;
-    this.items = items;
     this.legend.replaceChildren(
-      ...items.map((item) => el("span", { class: `wb-legend-item${item.help ? " wb-explained" : ""}`, title: item.help }, sampleOf(item), el("span", { text: item.text }))),
+      ...all.map((item) => el("span", { class: `wb-legend-item${item.help ? " wb-explained" : ""}`, title: item.help }, sampleOf(item), el("span", { text: item.text }))),
     );
   }
 
@@ -169,13 +172,18 @@ export class Panel {
     this.monitor.redraw(true);
   }
 
+  /** What the line of each run looks like, where there are several. */
+  #who() {
+    const { runs, colours } = this.monitor.scene;
+    return runs.length > 1 ? runs.map((run) => ({ text: run.name, line: { stroke: colours.run(run.place), dash: colours.dash(run.place), width: 2.4 } })) : [];
+  }
+
   async #save(kind) {
     const { title, body, height } = this.picture();
     const width = Math.max(640, Math.floor(this.root.clientWidth));
-    const { theme, runs, colours } = this.monitor.scene;
+    const { theme, runs } = this.monitor.scene;
     // What the line of each run looks like stands above all plots in the page; here it must stand in the picture.
-    const who = runs.length > 1 ? runs.map((run) => ({ text: run.name, line: { stroke: colours.run(run.place), dash: colours.dash(run.place), width: 2.4 } })) : [];
-    const sheet = { title: runs.length === 1 ? `${title} · ${runs[0].name}` : title, legend: [...who, ...(this.items ?? [])], width, height, theme };
+    const sheet = { title: runs.length === 1 ? `${title} · ${runs[0].name}` : title, legend: [...this.#who(), ...(this.items ?? [])], width, height, theme };
     const svg = sheetSvg({ ...sheet, body: (top) => body(width, height, top, sheet.theme) });
     const name = fileName([this.title, ...whose(runs.map((run) => run.name))], kind);
     const size = /height="([\d.]+)"/.exec(svg);

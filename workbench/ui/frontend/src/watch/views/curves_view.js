@@ -15,6 +15,7 @@ export class CurvesView {
     this.panel = new Panel({
       monitor,
       sized: true,
+      several: () => this.lines.some(({ of }) => of !== undefined),
       tools: [...tools, this.axisMenu.root],
       table: () => ({ ...tableOf(this.own ?? this.lines, this.scene.x, this.scene.window), events: eventsOf(this.picture.marks, this.scene.x, this.scene.window) }),
       picture: () => ({ title: caption(), height, body: (w, h, top) => curvesSvg(this.picture, w, h, top) }),
