@@ -29,6 +29,18 @@ SPIKES = (137, 260)
 SMALL, LARGE = {"width": 1280, "height": 720}, {"width": 1440, "height": 900}
 
 
+_CUT = """name => {
+    const narrow = name.cloneNode(true), words = ["a rather long name of a run", " · lr 0.002"];
+    narrow.style.width = "110px";
+    [...narrow.children].forEach((part, i) => { part.textContent = words[i]; });
+    name.after(narrow);
+    const cut = [...narrow.children].map((part) => part.scrollWidth > part.clientWidth);
+    narrow.remove();
+    return cut;
+}"""
+"""Whether the two parts of a name are cut where there is little room."""
+
+
 @pytest.fixture(scope="module")
 def folders(server: Server) -> list[RunFolder]:
     """Six runs that are alive; the losses of each jump to 14.6 in two single steps."""
@@ -98,17 +110,41 @@ def axis(view: Locator) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def test_of_a_name_that_is_cut_what_tells_it_apart_stands(shown: Locator) -> None:
-    cut = shown.locator(".wb-run .wb-name").first.evaluate("""name => {
-        const narrow = name.cloneNode(true), words = ["a rather long name of a run", " · lr 0.002"];
-        narrow.style.width = "160px";
-        [...narrow.children].forEach((part, i) => { part.textContent = words[i]; });
-        name.after(narrow);
-        const cut = [...narrow.children].map((part) => part.scrollWidth > part.clientWidth);
-        narrow.remove();
-        return cut;
-    }""")
-    assert cut == [True, False]
+def hover(view: Locator, share: float = 0.5) -> Locator:
+    """Puts the pointer into the plot of the loss; what a reading says there."""
+    over = box(view.locator(".wb-panel-loss .u-over"))
+    view.page.mouse.move(over["x"] + share * over["width"], over["y"] + 0.9 * over["height"])
+    readout = view.locator(".wb-panel-loss .wb-readout")
+    expect(readout).to_be_visible()
+    return readout
+
+
+@pytest.mark.parametrize("where", [".wb-run .wb-name", ".wb-panel-loss .wb-readout .wb-parted"], ids=["row", "reading"])
+def test_of_a_name_that_is_cut_what_tells_it_apart_stands(shown: Locator, where: str) -> None:
+    hover(shown)
+    # A reading is drawn anew, and may be away at the moment.
+    soon(lambda: shown.locator(where).first.evaluate(_CUT), [True, False])
+    shown.page.mouse.move(1, 1)
+
+
+def test_rows_below_the_last_one_in_sight_cast_a_shadow(shown: Locator) -> None:
+    page, rows = shown.page, shown.locator(".wb-runs")
+    page.set_viewport_size(SMALL)  # type: ignore[arg-type]
+    drawn(shown)
+
+    def edge(scrolled: int) -> bytes:
+        rows.evaluate("(rows, top) => { rows.scrollTop = top; }", scrolled)
+        place = still(page, lambda: box(rows))
+        # Of the last row, below its words.
+        corner = {"x": place["x"] + 4, "y": place["y"] + place["height"] - 5, "width": 8, "height": 3}
+        return page.screenshot(clip=corner)  # type: ignore[arg-type]
+
+    assert rows.evaluate("rows => rows.scrollHeight > rows.clientHeight + 20")
+    more, end = edge(0), edge(1000)
+    assert more != end
+    rows.evaluate("rows => { rows.style.background = 'var(--wb-ground)'; }")
+    assert edge(0) == end, "at the end there is none"
+    rows.evaluate("rows => { rows.style.background = ''; }")
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=["1280", "1440"])
@@ -145,9 +181,13 @@ def test_a_reading_stays_in_the_plot_with_one_row_per_run(shown: Locator) -> Non
     page, plot = shown.page, shown.locator(".wb-panel-loss .wb-plot")
     over = box(shown.locator(".wb-panel-loss .u-over"))
     readout = plot.locator(".wb-readout")
-    for share in (0.02, 0.5, 0.98):
-        page.mouse.move(over["x"] + share * over["width"], over["y"] + 0.9 * over["height"])
-        expect(readout).to_be_visible()
+    area = shown.locator(".wb-panel-loss .wb-area")
+    # Scored from step 100 on: before, neither words nor dots.
+    for share, scored in ((0.02, 0), (0.6, 6), (0.98, 6)):
+        hover(shown, share)
+        expect(readout.locator("b", has_text=re.compile(r"^held-out .* \(step \d+\)$"))).to_have_count(scored)
+        without = area.evaluate("({plot}) => plot.cursor.idxs.filter((row) => row === null).length")
+        assert without == 6 - scored
         inside, around = still(page, lambda: [box(readout), box(plot)])
         assert around["x"] <= inside["x"]
         assert inside["x"] + inside["width"] <= around["x"] + around["width"] + 1
@@ -212,9 +252,19 @@ def test_a_plot_takes_the_view_and_the_layout_is_remembered(shown: Locator) -> N
         "height => document.querySelector('.wb-panel-loss .wb-area').clientHeight > height", arg=before["height"] + 30
     )
     page.screenshot(path=RESULTS / "many-large.png")
+    pane = box(page.locator(".jp-WindowedPanel-outer"))
+    panel = still(page, lambda: box(loss))
+    assert pane["y"] <= panel["y"] + 1
+    assert 0.95 * pane["height"] <= panel["height"] <= pane["height"], "its panel fills the pane"
+    assert panel["y"] + panel["height"] <= pane["y"] + pane["height"] + 1
+    assert box(area)["height"] >= 0.7 * pane["height"]
+    # The table that says which line is which run is out of sight.
+    expect(loss.locator(".wb-legend-item", has_text=re.compile(r"^run \d$"))).to_have_count(6)
     page.keyboard.press("Escape")
     expect(shown.locator(".wb-panel-speed")).to_be_visible()
     expect(area).to_be_focused()
+    assert still(page, lambda: box(area)) == before, "and all is where it was"
+    expect(loss.locator(".wb-legend-item", has_text=re.compile(r"^run \d$"))).to_have_count(0)
     loss.get_by_role("button", name="Enlarge: Loss").click()
     expect(shown.locator(".wb-panel-layers")).to_be_hidden()
     loss.get_by_role("button", name="Enlarge: Loss").press("Escape")
@@ -267,7 +317,6 @@ def test_a_table_of_an_enlarged_plot_keeps_its_title_and_offers_all_records(show
     expect(note).to_contain_text(re.compile(rf"\d+ of {RECORDS} records, newest first"))
     page.keyboard.press("m")
     expect(shown.locator(".wb-panel-speed")).to_be_hidden()
-    shown.evaluate("view => view.scrollIntoView()")
     still(page, lambda: box(table))
     page.keyboard.press("End")
     expect(table.get_by_role("row").last).to_be_in_viewport()

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { readings } from "../../workbench/ui/frontend/src/watch/readout.js";
+import { nameParts } from "../../workbench/ui/frontend/src/watch/run_name.js";
 
 const line = (of, steps, y, more = {}) => ({ of, run: of, name: of, x: Float64Array.from(steps), steps: Float64Array.from(steps), y: Float64Array.from(y), format: String, ...more });
 const scores = (of, steps, y) => line(of, steps, y, { points: true, what: "held-out" });
@@ -52,4 +53,9 @@ test("a score that stands alone says what it is", () => {
 
 test("a line that is not told by itself is not told", () => {
   assert.deepEqual(told([line("a", [1], [9], { quiet: true }), line("a", [1], [8])], 1), { a: "8" });
+});
+
+test("what tells runs of one name apart is a part of its own, which is not cut first", () => {
+  assert.deepEqual(nameParts("quickstart · adamw · 60 s"), ["quickstart", " · adamw · 60 s"]);
+  assert.deepEqual(nameParts("steerme"), ["steerme", ""]);
 });

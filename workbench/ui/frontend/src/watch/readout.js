@@ -2,6 +2,7 @@
 
 import { el } from "../dom.js";
 import { xValue } from "../format.js";
+import { nameNode } from "./run_name.js";
 import { lineSample } from "./samples.js";
 import { lowerBound } from "./series.js";
 
@@ -32,7 +33,7 @@ export class Readout {
    */
   show(u, row, left, picture, here) {
     const rows = readings(picture.lines, u.data[0][row], picture.x).map(({ line, values }) => {
-      const name = el("span", { text: line.of === undefined ? line.name : line.run, title: line.name });
+      const name = nameNode(line.of === undefined ? line.name : line.run, line.name);
       return el("div", {}, lineSample({ ...line, ring: line.points }), name, ...values.map((text) => el("b", { text })));
     });
     this.root.hidden = !rows.length;

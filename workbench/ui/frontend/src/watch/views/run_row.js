@@ -5,6 +5,7 @@ import { clock, duration, heldout, loss, partScore, queueText, secondsLeft, shar
 import { LEARNED_BRIEFLY } from "../../palette.js";
 import { answerInWords } from "../../steering.js";
 import { icon } from "../icons.js";
+import { nameNode } from "../run_name.js";
 import { lineSample } from "../samples.js";
 import { SteerPanel } from "./steer.js";
 
@@ -28,13 +29,6 @@ const OFFERS = {
   failed: ["resume"],
 };
 
-/** Its name; where there is no room for all of it, what tells runs of one name apart stands. */
-function nameOf(run) {
-  const [name, ...rest] = run.name.split(" · ");
-  const tail = rest.map((part) => ` · ${part}`).join("");
-  return el("span", { class: "wb-name", title: `${run.name}\n${run.id}` }, el("span", { text: name }), el("span", { text: tail }));
-}
-
 export class RunRow {
   constructor(monitor, run, colours, key) {
     Object.assign(this, { monitor, key });
@@ -55,11 +49,13 @@ export class RunRow {
     /** Below the line of a run that failed: why; in whole where it is watched alone, else in one line, for the others to stay in sight. */
     this.why = el("tr", { class: "wb-why", hidden: true }, el("td", { colspan: "10" }, el("div", {}, this.edit, this.reason)));
     this.heldout = el("td", { class: "wb-number wb-col-heldout" }, this.numbers.heldout);
+    const name = nameNode(run.name, `${run.name}\n${run.id}`);
+    name.classList.add("wb-name");
     this.root = el(
       "tr",
       { class: "wb-run", "data-run": run.id },
       el("td", { class: "wb-col-eye" }, this.eye),
-      el("td", { class: "wb-col-name", role: "rowheader" }, el("div", { class: "wb-who" }, sample(), nameOf(run))),
+      el("td", { class: "wb-col-name", role: "rowheader" }, el("div", { class: "wb-who" }, sample(), name)),
       el("td", { class: "wb-col-state" }, this.pill),
       el("td", { class: "wb-col-progress" }, el("div", { class: "wb-progress" }, this.told, this.bar)),
       el("td", { class: "wb-number wb-col-loss" }, this.numbers.loss),
