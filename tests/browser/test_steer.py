@@ -72,7 +72,7 @@ def test_every_verb_through_the_kernel_alone(page: Page, server: Server, run: Ru
         expect(page.locator(".wb-pill").first).to_have_text(status)
 
     steer.edits.fill("optimizer.lr=1e-4\nbudget=1 steps")
-    expect(steer.said(steer.fork)).to_contain_text("are spent already")
+    expect(steer.said(steer.fork)).to_contain_text("is spent already")
     steer.edits.fill("optimizer.lr=1e-4\nname=calmer")
     expect(steer.said(steer.fork)).to_contain_text("optimizer.lr 0.001 → 0.0001")
     steer.edits.press("Control+Enter")

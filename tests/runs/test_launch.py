@@ -70,7 +70,7 @@ def test_a_priority_that_is_none_is_refused_before_there_is_a_run(
 def test_what_this_machine_cannot_carry_out_is_refused_before_there_is_a_run(corpus: Path, root: Path) -> None:
     recipe = tiny_recipe(corpus).with_(execution={"threads": 1000})
     cores = os.cpu_count() or 1
-    with pytest.raises(RecipeError, match=rf"execution\.threads: 1000 threads, .* {cores} cores; use 1\.\.{cores}"):
+    with pytest.raises(RecipeError, match=rf"execution\.threads: 1,000 threads, .* {cores} cores; use 1\.\.{cores}"):
         launch(recipe, runs_dir=root)
     if not torch.cuda.is_available():
         with pytest.raises(RecipeError, match=r"execution\.precision: fp16 needs a CUDA device"):

@@ -45,7 +45,7 @@ def test_an_invalid_recipe_cannot_be_launched_and_the_reason_stands_beside_the_b
     assert "cannot run" in lab.composer.verdict.value
     assert "execution.threads" in lab.composer.verdict.value
     assert (
-        "1000 threads, and this machine has" in lab.composer.axes["execution"].part.knobs["threads"]._note._line.value
+        "1,000 threads, and this machine has" in lab.composer.axes["execution"].part.knobs["threads"]._note._line.value
     )
     lab.composer.undo()
     assert not lab.launch_button.disabled
