@@ -1,4 +1,4 @@
-/* sources sha256:c13137365e1974a6b631c9acdebb3f47cbf02b40e8ad87de948e5275354a5784
+/* sources sha256:a707e128f25a7e405aee5b31b636f6690a6f9bea0de33d513bb6fae589c809e4
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)
