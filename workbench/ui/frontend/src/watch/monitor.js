@@ -98,7 +98,6 @@ class Monitor {
   enlarge(name) {
     const pane = paneOf(this.root);
     if (!this.large) this.scrolled = pane.scrollTop;
-    const before = this.large ? this.scrolled : pane.scrollTop;
     this.large = name;
     this.root.dataset.large = name ?? "";
     this.#arrange();
@@ -106,7 +105,7 @@ class Monitor {
     // Once it is drawn as high as it is to be.
     this.settleScroll = () => {
       if (name) scrollToTop(pane, this.panels.find(({ panel }) => panel.large).panel.root);
-      else pane.scrollTop = before;
+      else pane.scrollTop = this.scrolled;
     };
     this.redraw(true);
   }
