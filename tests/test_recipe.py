@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from IPython.lib.pretty import pretty
 
 import workbench
 from workbench.choices.depth import ProgressiveDrop
@@ -123,6 +124,21 @@ def test_a_diff_is_a_table_in_a_notebook() -> None:
     # A knob that one side does not have.
     assert re.search(r"depth\.theta</td><td[^>]*>-</td><td[^>]*>0\.5<", html)
     assert "no difference" in recipe.diff(recipe)._repr_html_()
+
+
+def test_a_recipe_is_a_table_in_a_notebook_and_a_line_per_axis_in_a_terminal() -> None:
+    recipe = Recipe(name="<b>\x1bone</b>", notes="none of it", data={"kind": "files", "paths": ["a\nb"]})
+    head, *lines = str(recipe).splitlines()
+    assert head == "<b> one</b>"
+    assert [line.split()[0] for line in lines] == [*AXES, "budget", "seed"]
+    assert ' paths ["a\\nb"], ' in lines[0]
+    assert lines[-1].split() == ["seed", "0"]
+    html = recipe._repr_html_()
+    assert "&lt;b&gt; one&lt;/b&gt;" in html
+    assert "none of it" not in html
+    assert html.count("<tr>") == 1 + len(lines)
+    assert re.search(r"<td[^>]*>optimizer</td><td[^>]*>adamw</td><td[^>]*>lr 0\.\d+, ", html)
+    assert str(recipe) == pretty(recipe)
 
 
 BAD = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 Fields = Mapping[str, Any]
@@ -52,6 +52,25 @@ def as_typed(value: Any) -> str:
         ('0.001', 'full', 'true')
     """
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def by_axis(recipe: Fields, flat: Fields, shown: Callable[[Any], str] = as_typed) -> list[tuple[str, str, str]]:
+    """A recipe as people read it, one row per axis: axis, choice, and its knobs in a line.
+
+    Args:
+        flat: its knobs by dotted path (:func:`flatten`), or what was steered since.
+    """
+    rows = []
+    for axis, value in recipe.items():
+        # Name and notes stand above it, and the version is of no interest to people.
+        if axis in ("name", "notes", "schema_version"):
+            continue
+        start = f"{axis}."
+        fields = {path.removeprefix(start): knob for path, knob in flat.items() if path.startswith(start)}
+        said = [f"{path.replace('_', ' ')} {shown(knob)}" for path, knob in fields.items() if path != "kind"]
+        kind = str(fields["kind"]) if "kind" in fields else ("" if fields else shown(flat.get(axis, value)))
+        rows.append((axis, kind, ", ".join(said)))
+    return rows
 
 
 def same(here: Any, there: Any) -> bool:

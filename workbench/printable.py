@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Any
 
 LONGEST_NAME = 48
 UNKNOWN = "-"
@@ -26,6 +28,14 @@ def plain(text: object, longest: int = LONGEST_NAME) -> str:
 def plain_lines(text: object) -> str:
     """Several printable lines: as :func:`plain`, but line breaks stay and nothing is cut."""
     return "".join(c if c.isprintable() or c == "\n" else " " for c in str(text))
+
+
+def utc(moment: Any) -> str:
+    """Date and time of seconds since 1970, in UTC; empty for what is none."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(moment)) if isinstance(moment, (int, float)) else ""
+    except (OverflowError, ValueError, OSError):  # no moment that a calendar knows
+        return ""
 
 
 def decimal(value: float | None, digits: int) -> str:

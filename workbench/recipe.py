@@ -26,11 +26,12 @@ from workbench.choices.objectives.objective import Objective
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Budget, parse_budget
 from workbench.errors import RecipeError
-from workbench.fields import as_typed, differences, flatten
-from workbench.printable import many
+from workbench.fields import as_typed, by_axis, differences, flatten
+from workbench.printable import many, plain
 
 AXES = ("data", "objective", "architecture", "depth", "optimizer", "execution")
 SCHEMA_VERSION = 1
+_LONGEST_VALUE = 300
 _LENGTHS = {"too_short": "item", "too_long": "item", "string_too_short": "character", "string_too_long": "character"}
 _PLAIN = {
     "string_type": "must be text", "tuple_type": "must be a list", "bool_type": "must be true or false",
@@ -122,6 +123,22 @@ class Recipe(BaseModel):
         except RecipeError as error:
             return [Problem(*_split(line)) for line in str(error).splitlines()]
         return []
+
+    def __str__(self) -> str:
+        lines = (f"  {axis:<12}  {' '.join(filter(None, said))}" for axis, *said in self._rows())
+        return "\n".join([plain(self.name), *lines])
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        body = "".join(_row("td", row) for row in self._rows())
+        head = f"<thead>{_row('th', ('axis', 'choice', 'knobs'))}</thead>"
+        return f"<p><strong>Recipe {escape(plain(self.name))}</strong></p><table>{head}<tbody>{body}</tbody></table>"
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        fields = self.to_dict()
+        return by_axis(fields, flatten(fields), lambda value: plain(as_typed(value), _LONGEST_VALUE))
 
     def with_(self, /, **changes: Any) -> Recipe:
         """A recipe with some fields changed.

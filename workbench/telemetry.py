@@ -205,9 +205,15 @@ def read_telemetry(folder: Path, *, exact: bool = False) -> Telemetry:
     # Here, for numpy: most of who reads runs reads none that are this long.
     from workbench.thinned import read_layers, read_scalars
 
-    reader.poll("events")
     scalars, layers = read_scalars(stream_path(folder, "scalars")), read_layers(stream_path(folder, "layers"))
-    return Telemetry(scalars, layers, reader.telemetry.events)
+    return Telemetry(scalars, layers, read_events(folder))
+
+
+def read_events(folder: Path) -> list[Record]:
+    """What has happened in a run so far."""
+    reader = TelemetryReader(folder)
+    reader.poll("events")
+    return reader.telemetry.events
 
 
 def is_short(folder: Path) -> bool:

@@ -29,6 +29,15 @@ _WHOLE_IN = """(one, around) => {
     const [inner, outer] = [one, one.closest(around)].map((each) => each.getBoundingClientRect());
     return inner.height > 0 && inner.top >= outer.top && inner.bottom <= outer.bottom;
 }"""
+_PARTS_CUT = """name => {
+    const narrow = name.cloneNode(true), words = ["a rather long name of a run", " · lr 0.002"];
+    narrow.style.width = "110px";
+    [...narrow.children].forEach((part, i) => { part.textContent = words[i]; });
+    name.after(narrow);
+    const cut = [...narrow.children].map((part) => part.scrollWidth > part.clientWidth);
+    narrow.remove();
+    return cut;
+}"""
 _UNFIT = (Path(__file__).parent / "unfit.js").read_text(encoding="utf-8").rstrip(";\n")
 
 
@@ -110,6 +119,12 @@ def _focusable(node: dict[str, Any]) -> bool:
 
 def _value(node: dict[str, Any], key: str) -> str:
     return str(node.get(key, {}).get("value", "")).strip()
+
+
+def parts_cut(name: Locator) -> list[bool]:
+    """Whether the two parts of a run's name are cut where there is little room."""
+    cut: list[bool] = name.evaluate(_PARTS_CUT)
+    return cut
 
 
 def whole_in(one: Locator, around: str) -> bool:

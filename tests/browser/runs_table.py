@@ -24,7 +24,7 @@ def names(page: Page) -> Locator:
 
 def line(page: Page, number: int) -> Locator:
     """The row of one run."""
-    return page.locator(f'.lab-runs .lab-line:has(.lab-name .lab-text:text-is("run {number}"))')
+    return page.locator(f'.lab-runs .lab-line:has(.lab-name :text-is("run {number}"))')
 
 
 def action(page: Page, name: str) -> Locator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -11,14 +12,17 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS
-from tests.browser.looks import soon, still
+from tests.browser.looks import soon, still, unfit
 from tests.browser.many_runs import six
 from tests.browser.runs_table import action, chosen, in_sight, line, names, open_table
 from tests.browser.servers import Server
 from tests.browser.steer import trained_meanwhile
+from tests.ui.live import run_folder
 from workbench.runs.control import write_knobs
 from workbench.runs.folder import RunFolder, read_json, write_json
 from workbench.runs.labels import label
+from workbench.runs.queue.settings import write_settings
+from workbench.runs.queue.turn import enter
 from workbench.runs.state import write_state
 
 pytestmark = pytest.mark.browser
@@ -67,7 +71,7 @@ def test_a_few_runs(page: Page, server: Server, original: RunFolder, tmp_path: P
         what_the_filter_hides_is_not_acted_on, a_double_click_does_one_thing, a_question_stands_at_its_button,
         knobs_are_columns_and_seeds_come_together,
         names_stay_in_sight_and_arrows_are_whole, a_failed_run_says_why_and_offers_what_helps,
-        a_run_whose_text_is_gone_is_not_resumed,
+        a_run_whose_text_is_gone_is_not_resumed, a_run_that_waits_becomes_the_next,
     )  # fmt: skip
     notebook = open_table(page, server, "few.ipynb", f"Lab(runs_dir=max(pathlib.Path({str(tmp_path)!r}).iterdir()))")
     for number, part in enumerate(parts):
@@ -144,6 +148,34 @@ def a_run_whose_text_is_gone_is_not_resumed(page: Page, few: list[RunFolder]) ->
     expect(page.locator(".lab-watch .wb-toolbar .wb-said")).to_have_text(why)
     page.screenshot(path=RESULTS / "run-without-text.png")
     assert violations(page, "a run without its text", roots=(".wb-monitor",)) == []
+
+
+def a_run_that_waits_becomes_the_next(page: Page, few: list[RunFolder]) -> None:
+    expect(action(page, "Next")).to_have_count(0)
+    queue, root = Path(os.environ["WORKBENCH_QUEUE"]), few[0].path.parent
+    folders = [
+        run_folder(root / f"20270101-00000{n}-{name}-000000-0000", "queued", name=name, execution={"threads": 1})
+        for n, name in enumerate(("trains", "waits", "comes last"))
+    ]
+    for folder in folders:
+        write_json(folder.needs, {"gpus": []})
+    write_settings(queue, {"cores": 1})
+    turns = [enter(folder) for folder in folders]
+    write_state(folders[0], status="running")
+    last = page.locator(".lab-runs .lab-line", has_text="comes last")
+    expect(last).to_contain_text("2nd in line")
+    last.click()
+    action(page, "Next").click()
+    expect(page.locator(".lab-said")).to_contain_text("comes last: position 1, start unknown")
+    expect(last).to_contain_text("1st in line")
+    expect(page.locator(".lab-runs .lab-line", has_text="waits")).to_contain_text("2nd in line")
+    assert still(page, lambda: unfit(page)) == []
+    page.screenshot(path=RESULTS / "runs-queued.png")
+    for folder, turn in zip(folders, turns, strict=True):
+        write_state(folder, status="stopped")
+        turn.leave()
+    write_settings(queue, {"cores": 10_000})
+    expect(action(page, "Next")).to_have_count(0)
 
 
 def a_double_click_does_one_thing(page: Page, few: list[RunFolder]) -> None:

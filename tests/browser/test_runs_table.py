@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import RESULTS
-from tests.browser.looks import soon
+from tests.browser.looks import parts_cut, soon
 from tests.browser.many_runs import copies, scroll
 from tests.browser.page_forms import TABLE_SHOWN
 from tests.browser.runs_table import action, line, names, open_table
@@ -46,6 +46,8 @@ def test_a_thousand_runs_by_mouse(page: Page, server: Server, folders: list[RunF
     page.locator(".lab-below").scroll_into_view_if_needed()
     expect(count).to_have_text("1,000 runs · 5 older not shown")
     expect(names(page).first, "the newest first").to_have_text(f"run {MOST + OLDER - 1}")
+
+    assert parts_cut(names(page).first.locator(".wb-parted")) == [True, False], "what tells it apart stands"
 
     measured |= scroll(page)
     (RESULTS / "runs-table-measured.json").write_text(json.dumps(measured, indent=1))

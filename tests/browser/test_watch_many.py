@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect
@@ -14,53 +13,20 @@ from playwright.sync_api import Browser, Locator, expect
 from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS, pages
 from tests.browser.jupyter import Notebook, choose_theme, write_notebook
-from tests.browser.looks import expect_curve, soon, still, unfit
+from tests.browser.looks import expect_curve, parts_cut, soon, still, unfit
 from tests.browser.servers import Server
-from tests.ui.live import run_folder
+from tests.browser.watched_runs import LARGE, RECORDS, SMALL, axis, box, boxes, drawn, hover, in_sight, write_run
 from workbench.floors import Learned, learned_briefly
-from workbench.runs.folder import RunFolder, write_json
+from workbench.runs.folder import RunFolder
 from workbench.runs.state import write_state
-from workbench.telemetry import TelemetryWriter
 
 pytestmark = pytest.mark.browser
-RECORDS = 400
-STEPS = {"amount": 2000, "unit": "steps"}
-SPIKES = (137, 260)
-SMALL, LARGE = {"width": 1280, "height": 720}, {"width": 1440, "height": 900}
-
-
-_CUT = """name => {
-    const narrow = name.cloneNode(true), words = ["a rather long name of a run", " · lr 0.002"];
-    narrow.style.width = "110px";
-    [...narrow.children].forEach((part, i) => { part.textContent = words[i]; });
-    name.after(narrow);
-    const cut = [...narrow.children].map((part) => part.scrollWidth > part.clientWidth);
-    narrow.remove();
-    return cut;
-}"""
-"""Whether the two parts of a name are cut where there is little room."""
 
 
 @pytest.fixture(scope="module")
 def folders(server: Server) -> list[RunFolder]:
-    """Six runs that are alive; the losses of each jump to 14.6 in two single steps."""
-    return [_run(server, number) for number in range(6)]
-
-
-def _run(server: Server, number: int, budget: dict[str, Any] = STEPS) -> RunFolder:
-    folder = run_folder(server.runs / f"many-{number}", name=f"run {number}", budget=budget)
-    writer = TelemetryWriter(folder.telemetry, flush_seconds=60)
-    writer.event(60, "memory", "kept: 8 rows per micro-batch, 1.2 GiB")
-    for step in range(1, RECORDS + 1):
-        loss = 14.6 if step in SPIKES else 6.0 + 0.1 * number + 3 / (1 + step / 20) + 0.1 * math.sin(step)
-        heldout = {"heldout_loss": loss} if step % 100 == 0 else {}
-        writer.scalars(step, step / 4, 4096 * step, loss=loss, lr=1e-3, tokens_per_second=9000.0 + step % 7, **heldout)
-        if step % 20 == 0:
-            writer.layers(step, state=[0, step // 20 % 2, 0])
-    writer.close()
-    write_json(folder.evaluations, {"score": {"kind": "masked-only"}, "unigram_entropy": 6.9, "bigram_entropy": 5.9})
-    write_state(folder, step=RECORDS, progress=0.2, seconds=100.0, loss=6.2, heldout_loss=6.1, tokens_per_second=9000.0)
-    return folder
+    """Six runs that are alive."""
+    return [write_run(server, number) for number in range(6)]
 
 
 @pytest.fixture(scope="module")
@@ -84,46 +50,11 @@ def shown(notebook: Notebook) -> Locator:
     return drawn(notebook.page.locator(".wb-monitor"))
 
 
-def drawn(view: Locator) -> Locator:
-    """The view once its curves are there, at the top of the notebook."""
-    expect(view.locator(".wb-panel-loss .wb-area canvas")).to_be_visible()
-    expect(view.locator(".wb-run")).to_have_count(6)
-    view.evaluate("view => view.scrollIntoView()")
-    return view
-
-
-def box(part: Locator) -> dict[str, float]:
-    """Where it stands in the window."""
-    found = part.bounding_box()
-    assert found is not None
-    return dict(found)
-
-
-def boxes(view: Locator) -> list[dict[str, float]]:
-    """Of the table and of the loss plot."""
-    return [box(view.locator(part)) for part in (".wb-runs", ".wb-panel-loss .wb-area")]
-
-
-def axis(view: Locator) -> tuple[float, float]:
-    """Ends of the loss axis as it is drawn."""
-    low, high = view.locator(".wb-panel-loss .wb-area").evaluate("({plot: {scales: {y}}}) => [y.min, y.max]")
-    return float(low), float(high)
-
-
-def hover(view: Locator, share: float = 0.5) -> Locator:
-    """Puts the pointer into the plot of the loss; what a reading says there."""
-    over = box(view.locator(".wb-panel-loss .u-over"))
-    view.page.mouse.move(over["x"] + share * over["width"], over["y"] + 0.9 * over["height"])
-    readout = view.locator(".wb-panel-loss .wb-readout")
-    expect(readout).to_be_visible()
-    return readout
-
-
 @pytest.mark.parametrize("where", [".wb-run .wb-name", ".wb-panel-loss .wb-readout .wb-parted"], ids=["row", "reading"])
 def test_of_a_name_that_is_cut_what_tells_it_apart_stands(shown: Locator, where: str) -> None:
     hover(shown)
     # A reading is drawn anew, and may be away at the moment.
-    soon(lambda: shown.locator(where).first.evaluate(_CUT), [True, False])
+    soon(lambda: parts_cut(shown.locator(where).first), [True, False])
     shown.page.mouse.move(1, 1)
 
 
@@ -374,20 +305,12 @@ def test_it_reads_in_the_dark_too(shown: Locator) -> None:
     choose_theme(page, "JupyterLab Light")
 
 
-def in_sight(part: Locator, table: Locator) -> bool:
-    """Whether it is seen whole within the table, below its head."""
-    here, around, head = box(part), box(table), box(table.locator("thead"))
-    right, bottom = here["x"] + here["width"], here["y"] + here["height"]
-    return head["y"] + head["height"] <= here["y"] and bottom <= around["y"] + around["height"] and (
-        right <= around["x"] + around["width"])  # fmt: skip
-
-
 def test_what_has_just_come_is_seen(
     shown: Locator, notebook: Notebook, server: Server, folders: list[RunFolder]
 ) -> None:
     table = shown.locator(".wb-runs")
     shown.page.set_viewport_size(LARGE)  # type: ignore[arg-type]
-    _run(server, 6, {"amount": 4321, "unit": "seconds"})
+    write_run(server, 6, {"amount": 4321, "unit": "seconds"})
     notebook.run(1)
     row = shown.locator(".wb-run", has_text="run 6")
     soon(lambda: in_sight(row, table), True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from workbench.recipe import Recipe
 from workbench.runs import control, lease
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import take_lock, write_state
+from workbench.telemetry import TelemetryWriter
 
 
 @pytest.fixture
@@ -161,6 +163,17 @@ def test_the_log(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
     alive.log.write_text("one\ntwo\nthree\n")
     assert main(["log", alive.id[:12], "--runs", str(alive.path.parent), "--lines", "2"]) == 0
     assert capsys.readouterr().out == "two\nthree\n"
+    writer = TelemetryWriter(alive.telemetry)
+    for step, kind, text in ((0, "start", "on a CPU"), (7, "checkpoint", "saved"), (9, "warning", "slow\x1b[2J disk")):
+        writer.event(step, kind, text)
+    writer.close()
+    assert main(["log", alive.id, "--runs", str(alive.path.parent), "--lines", "2"]) == 0
+    first, second, *rest = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC  step 7  checkpoint  saved", first)
+    assert second.endswith("UTC  step 9  warning     slow [2J disk")
+    assert rest == ["its process printed:", "two", "three"]
+    assert main(["log", alive.id, "--runs", str(alive.path.parent), "--json"]) == 0
+    assert [event["step"] for event in json.loads(capsys.readouterr().out)["events"]] == [0, 7, 9]
 
 
 def test_somebody_elses_run_takes_a_take_over(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:

@@ -303,5 +303,7 @@ test("a run that waits says where it stands in the queue, and is cancelled rathe
   assert.equal(titleOf(action("stop"), [waiting(1)]), "Cancel…");
   assert.equal(titleOf(action("stop"), [waiting(1), row("b", { status: "running" })]), "Stop…");
   assert.match(cancelQuestion(["a"]).text, /out of the queue/);
+  assert.deepEqual(possible(action("next"), [waiting(2)]), { ids: ["a"], why: "" });
+  assert.equal(possible(action("next"), [row("b", { status: "running" })]).why, "it does not wait for this machine");
   assert.equal(stopQuestion(["a", "b"]).yes, "Stop 2 runs");
 });

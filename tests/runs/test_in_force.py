@@ -118,7 +118,7 @@ def test_the_report_of_one_run_has_both_values_in_its_recipe(launch: Any) -> Non
 
 def test_events_that_are_at_hand_are_not_read_again(launch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = launch("steered", 0.001, (214, LR, 0.002))
-    monkeypatch.setattr("workbench.runs.in_force.TelemetryReader", lambda folder: pytest.fail("read again"))
+    monkeypatch.setattr("workbench.runs.in_force.read_events", lambda folder: pytest.fail("read again"))
     for reader in (None, TelemetryReader(folder.telemetry)):
         assert RunView.read(folder, reader).knobs.steered[LR].step == 214
 

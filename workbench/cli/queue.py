@@ -13,7 +13,7 @@ from workbench.printable import many, plain_lines
 from workbench.runs.folder import runs_root
 from workbench.runs.queue.changes import move, set_priority, this_queue, waiting_ticket
 from workbench.runs.queue.orphans import start_orphans
-from workbench.runs.queue.outlook import Outlook, cores_of, outlook
+from workbench.runs.queue.outlook import Outlook, cores_of, moved_text, outlook
 from workbench.runs.queue.settings import NAMES, write_settings
 from workbench.runs.queue.ticket import Ticket
 from workbench.runs.run import Run
@@ -94,8 +94,7 @@ def _priority(options: argparse.Namespace) -> Answer:
 
 def _placed(ticket: Ticket) -> Answer:
     place = outlook(this_queue()).places.get(ticket.folder)
-    # Its turn may have come in between.
-    text = f"{ticket.run.id}: " + ("its turn has come" if place is None else place.text)
+    text = f"{ticket.run.id}: {moved_text(place)}"
     return text, {"run": ticket.run.id, "position": None if place is None else place.position, "text": text}
 
 

@@ -6,6 +6,7 @@ import argparse
 import json
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -13,12 +14,13 @@ from workbench.assignments import assignment
 from workbench.cli.training import summary as summary_of_result
 from workbench.errors import RunError
 from workbench.plots.terminal import follow
-from workbench.printable import plain_lines
+from workbench.printable import aligned, plain, plain_lines, utc
 from workbench.runs.catalogue.run_list import runs as list_runs
 from workbench.runs.catalogue.summary import summary
 from workbench.runs.knob import check_knob
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status, read_state
+from workbench.telemetry import read_events
 
 
 def runs(options: argparse.Namespace) -> int:
@@ -132,12 +134,21 @@ def graphs(options: argparse.Namespace) -> int:
 
 
 def log(options: argparse.Namespace) -> int:
-    """Print the end of the log."""
+    """Print the last events of the run, then the end of what its process printed."""
     run = Run(options.run, options.runs)
-    text = run.tail(options.lines)
+    events, printed = read_events(run.folder.telemetry)[-options.lines :], run.tail(options.lines)
+    parts = [aligned([_event_cells(event) for event in events])] if events else []
+    if printed.strip():
+        parts += ["its process printed:", printed] if events else [printed]
     nothing = f"run '{run.id}' has logged nothing{'' if run.status in FINAL else ' yet'}"
-    _print(options, text if text.strip() else nothing, run=run.id, log=text)
+    _print(options, "\n".join(parts) or nothing, run=run.id, events=events, log=printed)
     return 0
+
+
+def _event_cells(event: Mapping[str, Any]) -> tuple[str, ...]:
+    """When (UTC), at which step, what, in words."""
+    step, kind, text = (plain(event.get(key, ""), 500) for key in ("step", "kind", "text"))
+    return f"{utc(event.get('time'))} UTC", f"step {step}", kind, text
 
 
 def _as_data(run: Run) -> dict[str, Any]:

@@ -263,8 +263,10 @@ def _add_readings(verbs: Any) -> None:
     # Two names of one option, which the shorthand has no form for.
     repeat.add_argument("-o", "--out", metavar="FILE", help="where to write it (default: ID.ipynb in this folder)")
     _run_verb(verbs, "graphs", "runs:graphs", "list the graph files optimised by execution 'onnxruntime'")
-    log = _run_verb(verbs, "log", "runs:log", "print the end of the run's log")
-    log.take("--lines N", "how many lines (default 40)", type=int, default=40)
+    log = _run_verb(
+        verbs, "log", "runs:log", "print what has happened in a run, and the end of what its process printed"
+    )
+    log.take("--lines N", "how many events, and lines (default 40)", type=int, default=40)
 
 
 def _add_catalogue(verbs: Any) -> None:

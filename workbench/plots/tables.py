@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import html
 import json
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.fields import differences, flatten
+from workbench.fields import by_axis, differences, flatten
 from workbench.plots.curves import heldout_curve, x_at_steps
 from workbench.plots.facts import facts
 from workbench.plots.plan_rows import COLUMNS, plan_rows
-from workbench.printable import count, decimal, plain
+from workbench.printable import count, decimal, plain, utc
 from workbench.runs.in_force import InForce
 from workbench.runs.measured import measured
 
@@ -60,23 +59,12 @@ def choices_table(recipe: Mapping[str, Any], knobs: InForce = LAUNCHED) -> str:
 
 
 def choices(recipe: Mapping[str, Any], knobs: InForce = LAUNCHED) -> list[tuple[str, str, str]]:
-    """A recipe as JSON has it, one row per axis: axis, choice, and its knobs in a line.
+    """A recipe as JSON has it, one row per axis.
 
     Args:
         knobs: of a run, where they may have been steered since it was launched.
     """
-    flat = knobs.over(recipe)
-    rows = []
-    for axis, value in recipe.items():
-        # Name and notes stand in the page's heading, and the version is of no interest to people.
-        if axis in ("name", "notes", "schema_version"):
-            continue
-        start = f"{axis}."
-        fields = {path.removeprefix(start): knob for path, knob in flat.items() if path.startswith(start)}
-        said = [f"{path.replace('_', ' ')} {_value(knob)}" for path, knob in fields.items() if path != "kind"]
-        kind = str(fields["kind"]) if "kind" in fields else ("" if fields else _value(flat.get(axis, value)))
-        rows.append((axis, kind, ", ".join(said)))
-    return rows
+    return by_axis(recipe, knobs.over(recipe), _value)
 
 
 def heldout_table(view: RunView) -> str:
@@ -98,10 +86,7 @@ def events_table(view: RunView) -> str:
     """What happened, the latest :data:`MOST_EVENTS`: step, kind, words, UTC time."""
     events = view.telemetry.events[-MOST_EVENTS:]
     rows = [
-        (
-            str(event.get("step", "")),
-            [_clock(event.get("time")), str(event.get("kind", "")), str(event.get("text", ""))],
-        )
+        (str(event.get("step", "")), [utc(event.get("time")), str(event.get("kind", "")), str(event.get("text", ""))])
         for event in events
     ]
     return table(["time (UTC)", "kind", "what"], rows, corner="step")
@@ -166,10 +151,3 @@ def escape(text: str) -> str:
 def _value(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
-
-
-def _clock(moment: Any) -> str:
-    try:
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(moment)) if isinstance(moment, (int, float)) else ""
-    except (OverflowError, ValueError, OSError):  # no moment that a calendar knows
-        return ""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from workbench.fields import flatten, same
 from workbench.runs.control import read_knobs
 from workbench.runs.folder import RunFolder, read_json
-from workbench.telemetry import Record, TelemetryReader
+from workbench.telemetry import Record, read_events
 
 
 class Steered(NamedTuple):
@@ -96,7 +96,7 @@ def in_force(folder: RunFolder, events: Iterable[Record] | None = None) -> InFor
             old = before[each] if each in before else before.get(path, before.get(kind))
             if not same(old, value):
                 changed[each] = old, value
-    steps = _steps(_events(folder) if events is None else events) if changed else {}
+    steps = _steps(read_events(folder.telemetry) if events is None else events) if changed else {}
     found = {path: Steered(old, value, _step_of(path, steps)) for path, (old, value) in changed.items()}
     return InForce(values, found)
 
@@ -109,7 +109,7 @@ def turns_until(folder: RunFolder, step: int, overrides: Mapping[str, Any]) -> l
         overrides: knobs that were turned by then, as the checkpoint has them.
     """
     launched, found = flatten(read_json(folder.recipe, {})), list[Turn]()
-    for event in _events(folder):
+    for event in read_events(folder.telemetry):
         data, at = event.get("data"), event.get("step")
         if not isinstance(at, int):
             continue
@@ -129,12 +129,6 @@ def flat(recipe: Any) -> dict[str, Any]:
     """A recipe's knobs by dotted path: numbers, texts and truth values; lists as text."""
     plain = (str, int, float, type(None))
     return {path: value if isinstance(value, plain) else str(value) for path, value in sorted(flatten(recipe).items())}
-
-
-def _events(folder: RunFolder) -> list[Record]:
-    reader = TelemetryReader(folder.telemetry)
-    reader.poll("events")
-    return reader.telemetry.events
 
 
 def _steps(events: Iterable[Record]) -> dict[str, int]:

@@ -13,6 +13,7 @@ from workbench.runs.queue.changes import move, set_priority, waiting_ticket
 from workbench.runs.queue.line import in_line
 from workbench.runs.queue.queue_folder import Queue
 from workbench.runs.queue.turn import Turn, enter
+from workbench.ui.runs.run_actions import RunActions
 
 PREFIX = "20260101-000000-"
 
@@ -94,3 +95,14 @@ def test_without_a_queue_nothing_can_be_moved(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("WORKBENCH_QUEUE", "off")
     with pytest.raises(RunError, match="switched off"):
         move("a", 1)
+
+
+def test_the_page_lets_a_run_be_the_next(queue: Queue, turns: list[Turn]) -> None:
+    trains, *_, last = (turn.ticket.run for turn in turns)
+    actions = RunActions(last.path.parent)
+    (moved,) = actions.perform("next", [last.id], {})
+    assert moved.text.startswith("d: position 1, start unknown: ")
+    assert moved.waits == last.id
+    assert order(queue) == "dabc"
+    with pytest.raises(RunError, match="trains already and no longer waits"):
+        list(actions.perform("next", [trains.id], {}))

@@ -147,6 +147,11 @@ def place_of(folder: RunFolder) -> Place | None:
     return _LATEST.outlook().places.get(str(folder.path))
 
 
+def moved_text(place: Place | None) -> str:
+    """Where a run that was just moved stands; its turn may have come in between."""
+    return "its turn has come" if place is None else place.text
+
+
 def notice(folder: RunFolder, running: bool, problem: str = "") -> str:
     """What whoever launches a run must hear of the queue; empty where it trains by itself.
 

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
-from workbench.plots.tables import choices_table
-from workbench.printable import plain
 from workbench.recipe import Recipe
 from workbench.recipe_code import recipe_code
 
@@ -33,6 +30,4 @@ def as_json(fields: Mapping[str, Any]) -> str:
 
 def as_html(recipe: Recipe | None) -> str:
     """The choices of a recipe as a table, for where nothing can be edited; None for one that cannot run."""
-    if recipe is None:
-        return "<p>The recipe that was composed cannot run as it is.</p>"
-    return f"<p><strong>Recipe {escape(plain(recipe.name))}</strong></p>{choices_table(recipe.to_dict())}"
+    return recipe._repr_html_() if recipe else "<p>The recipe that was composed cannot run as it is.</p>"

@@ -14,6 +14,8 @@ from workbench.runs.comparison import compare, differences
 from workbench.runs.find import find
 from workbench.runs.in_force import flat, in_force
 from workbench.runs.labels import label
+from workbench.runs.queue.changes import move
+from workbench.runs.queue.outlook import moved_text, outlook
 from workbench.runs.report import report
 from workbench.runs.run import Run
 from workbench.runs.titles import titles
@@ -21,7 +23,7 @@ from workbench.runs.trash import empty, restore
 
 REQUESTS = ("pause", "resume", "stop", "checkpoint", "evaluate")
 """Verbs that a run itself answers; they go by :class:`workbench.ui.steering.Steering`, not by :class:`RunActions`."""
-VERBS = ("watch", *REQUESTS, "fork", "compare", "diff", "report", "export", "rename", "tag", "delete")
+VERBS = ("watch", *REQUESTS, "next", "fork", "compare", "diff", "report", "export", "rename", "tag", "delete")
 """What the page offers."""
 
 
@@ -61,6 +63,7 @@ class RunActions:
     def __init__(self, root: Path, composed: Callable[[], dict[str, Any] | None] = lambda: None) -> None:
         self.root, self._composed = root, composed
         self._verbs: dict[str, Callable[[list[Run], Mapping[str, Any]], Iterator[ActionResult]]] = {
+            "next": self._next,
             "compare": self._compare,
             "diff": self._diff,
             "report": self._report,
@@ -73,7 +76,7 @@ class RunActions:
         """Do it; says so once, or once more when an answer comes later.
 
         Args:
-            verb: ``compare``, ``diff``, ``report``, ``export``, ``label``, ``delete``, ``restore`` or ``empty``.
+            verb: ``next``, ``compare``, ``diff``, ``report``, ``export``, ``label``, ``delete``, ``restore`` or ``empty``.
             run_ids: of the runs.
             rest: what a verb takes besides: ``add``, ``remove``, ``notes``, ``name``; ``target``; ``places`` (colours).
 
@@ -95,6 +98,12 @@ class RunActions:
         if verb not in self._verbs:
             raise RunError(f"'{verb}' is none of {', '.join((*self._verbs, 'restore', 'empty'))}")
         yield from self._verbs[verb](runs, rest)
+
+    def _next(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
+        for run in runs:
+            move(str(run.folder.path), 1)
+            place = outlook().places.get(str(run.folder.path))
+            yield ActionResult(f"{run.name}: {moved_text(place)}", waits=run.id)
 
     def _label(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         notes, name, before = rest.get("notes"), rest.get("name"), _names(runs)

@@ -11,6 +11,7 @@ export const ACTIONS = [
   { verb: "pause", title: "Pause", says: "hold after the present step, keeping memory", states: ["running"], group: 0 },
   { verb: "resume", title: "Resume", says: "go on, or go on from the last checkpoint", states: ["paused", "stopped", "failed", "lost"], group: 0 },
   { verb: "stop", title: "Stop…", says: "end after the present step, with a checkpoint", states: ["queued", "starting", "running", "stalled", "paused"], group: 0, key: "S" },
+  { verb: "next", title: "Next", says: "let it train before the others of yours that wait for this machine", states: ["queued"], most: 1, group: 0 },
   { verb: "checkpoint", title: "Checkpoint", says: "save a checkpoint now", states: ["running", "paused"], group: 1 },
   { verb: "evaluate", title: "Evaluate", says: "measure the held-out loss now", states: ["running", "paused"], group: 1 },
   { verb: "fork", title: "Fork…", says: "edit the recipe on the left and go on from a checkpoint as a new run", most: 1, group: 2 },
@@ -28,8 +29,8 @@ export const TRASH_ACTIONS = [
   { verb: "empty", title: "Empty trash…", says: "remove all deleted runs for good", least: 0, group: 0 },
 ];
 
-const GOING = { checkpoint: "are not running", evaluate: "are not running", pause: "are not running", stop: "have ended", resume: "are training or waiting, or have finished", delete: "are training or waiting: stop them first" };
-const GOES = { checkpoint: "is not running", evaluate: "is not running", pause: "is not running", stop: "has ended", resume: "is training or waiting, or has finished", delete: "is training or waiting: stop it first" };
+const GOING = { next: "do not wait for this machine", checkpoint: "are not running", evaluate: "are not running", pause: "are not running", stop: "have ended", resume: "are training or waiting, or have finished", delete: "are training or waiting: stop them first" };
+const GOES = { next: "does not wait for this machine", checkpoint: "is not running", evaluate: "is not running", pause: "is not running", stop: "has ended", resume: "is training or waiting, or has finished", delete: "is training or waiting: stop it first" };
 
 /**
  * Which of the selected runs an action would reach.

@@ -1,6 +1,7 @@
 // One line of the table: its cells are made once and filled again and again, since lines leave and enter the window.
 
 import { el, say } from "../dom.js";
+import { nameNode } from "../run_name.js";
 import { lineSample } from "../watch/samples.js";
 import { BY_KEY, whenText } from "./columns.js";
 import { isExperiment, shared, statText } from "./groups.js";
@@ -134,7 +135,7 @@ function fillMark(button, row, mark, watched) {
 
 const FILL = {
   name(cell, row) {
-    text(cell, row.name);
+    if (cell.textContent !== row.name) cell.firstChild.replaceWith(nameNode(row.name));
     cell.title = row.parent ? `${row.name}\n${row.id}\nforked from ${row.parent.run} at step ${row.parent.step}` : `${row.name}\n${row.id}`;
     cell.classList.toggle("lab-fork", Boolean(row.parent));
   },

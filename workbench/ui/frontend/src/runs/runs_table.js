@@ -4,6 +4,7 @@ import { baseOf, Server } from "../server.js";
 import { Session } from "./session.js";
 import { View } from "./view.js";
 import "./runs.css";
+import "../run_name.css";
 
 // A function: anywidget calls it once per widget, so that what the widget knows is shared by its views.
 export default () => {

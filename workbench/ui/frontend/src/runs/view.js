@@ -79,7 +79,8 @@ export class View {
 
   get actions() {
     const verbs = this.model.get("verbs");
-    return this.inTrash ? TRASH_ACTIONS : ACTIONS.filter(({ verb }) => verbs.includes(verb));
+    const waits = this.session.rows.all.some(({ status }) => status === "queued");
+    return this.inTrash ? TRASH_ACTIONS : ACTIONS.filter(({ verb }) => verbs.includes(verb) && (verb !== "next" || waits));
   }
 
   /** The trash has a filter of its own: what was looked for among the runs would hide what was just deleted. */

@@ -2,6 +2,7 @@
 
 import "uplot/dist/uPlot.min.css";
 import "./monitor.css";
+import "../run_name.css";
 
 import { lacking } from "./detail.js";
 import { download, fileName, whose } from "../download.js";

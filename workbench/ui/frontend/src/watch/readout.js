@@ -2,7 +2,7 @@
 
 import { el } from "../dom.js";
 import { xValue } from "../format.js";
-import { nameNode } from "./run_name.js";
+import { nameNode } from "../run_name.js";
 import { lineSample } from "./samples.js";
 import { lowerBound } from "./series.js";
 

@@ -5,7 +5,7 @@ import { clock, duration, heldout, loss, partScore, queueText, secondsLeft, shar
 import { LEARNED_BRIEFLY } from "../../palette.js";
 import { answerInWords } from "../../steering.js";
 import { icon } from "../icons.js";
-import { nameNode } from "../run_name.js";
+import { nameNode } from "../../run_name.js";
 import { lineSample } from "../samples.js";
 import { SteerPanel } from "./steer.js";
 

@@ -1,6 +1,6 @@
 // A run's name where it may have to be cut: of runs of one name, what tells them apart stands at the end, after the first "·".
 
-import { el } from "../dom.js";
+import { el } from "./dom.js";
 
 /** The name itself, and what follows it: runs of one name differ there. */
 export function nameParts(name) {
