@@ -154,7 +154,12 @@ def a_run_that_waits_becomes_the_next(page: Page, few: list[RunFolder]) -> None:
     expect(action(page, "Next")).to_have_count(0)
     queue, root = Path(os.environ["WORKBENCH_QUEUE"]), few[0].path.parent
     folders = [
-        run_folder(root / f"20270101-00000{n}-{name}-000000-0000", "queued", name=name, execution={"threads": 1})
+        run_folder(
+            root / f"20270101-00000{n}-queued-000000-0000",
+            "queued",
+            name=name,
+            execution={"kind": "native", "threads": 1},
+        )
         for n, name in enumerate(("trains", "waits", "comes last"))
     ]
     for folder in folders:

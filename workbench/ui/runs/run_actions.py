@@ -76,7 +76,8 @@ class RunActions:
         """Do it; says so once, or once more when an answer comes later.
 
         Args:
-            verb: ``next``, ``compare``, ``diff``, ``report``, ``export``, ``label``, ``delete``, ``restore`` or ``empty``.
+            verb: ``next``, ``compare``, ``diff``, ``report``, ``export``, ``label``, ``delete``, ``restore`` or
+                ``empty``.
             run_ids: of the runs.
             rest: what a verb takes besides: ``add``, ``remove``, ``notes``, ``name``; ``target``; ``places`` (colours).
 

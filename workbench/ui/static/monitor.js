@@ -1,4 +1,4 @@
-/* sources sha256:db3abd535a314a23fb56d479aa547dc53f267d1f670eb4ecdafbb76e3bc0b779
+/* sources sha256:f155862c8675d095daa6e6329bb38a80d6e42c053577bf0dac8c2f53b7288a68
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)
