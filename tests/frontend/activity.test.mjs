@@ -4,6 +4,7 @@ import { test } from "node:test";
 import {
   boundaryLabels,
   columnEnds,
+  columnWords,
   copiesAt,
   inkRows,
   inSight,
@@ -121,4 +122,10 @@ test("thinning hides no short stage", () => {
   assert.ok(layers.length <= 4096);
   assert.equal(states.filter((code) => code === 4).length, 1);
   assert.equal(layers.steps.data[states.indexOf(4)], 777);
+});
+
+test("that a column stands for one step of several is said", () => {
+  assert.equal(columnWords([1, 11, 21, 31, 40]), ". Each column is one step of 10");
+  assert.equal(columnWords([1, 2, 3, 4]), "");
+  assert.equal(columnWords([1, 11]), "");
 });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,8 +86,12 @@ def test_only_recent_losses_are_kept() -> None:
 
 
 def test_layers_are_measured_only_where_they_can_be_written(tmp_path: Path) -> None:
-    assert not Recorder(None, CPU, 1, 1, progress(0)).wants_layers(0)
+    assert not Recorder(None, CPU, 1, 1, progress(0)).wants_layers(progress(0))
     writer = TelemetryWriter(tmp_path)
     recorder = Recorder(writer, CPU, 1, 5, progress(0))
     writer.close()
-    assert [step for step in range(11) if recorder.wants_layers(step)] == [0, 5, 10]
+    assert [step for step in range(11) if recorder.wants_layers(progress(step))] == [0, 5, 10]
+    # The last one too, so that the picture reaches the end; a budget in seconds does not tell it before.
+    for unit, measured in (("steps", [0, 5, 8]), ("seconds", [0, 5])):
+        budget = Budget(amount=9, unit=unit)
+        assert [n for n in range(9) if recorder.wants_layers(replace(progress(n), budget=budget))] == measured

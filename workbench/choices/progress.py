@@ -104,6 +104,11 @@ class Progress:
         """True once the budget's steps, tokens or seconds are spent."""
         return self.amount(self.budget.unit) >= self.budget.amount
 
+    @property
+    def ends_next(self) -> bool:
+        """Whether the step about to be taken is known to be the last; only a budget in steps tells before."""
+        return self.budget.unit == "steps" and self.step + 1 >= self.budget.amount
+
 
 LOOK_AHEAD = 32
 """Points of the budget at which the batches of a run are looked up before it begins."""

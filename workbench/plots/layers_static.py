@@ -47,6 +47,7 @@ class Activity:
         codes_LK: of states. edges: where columns begin and end, (K + 1,), on the x axis.
         stages: as announced. where: their positions on the x axis. done: work of all records, not of the columns alone.
         columns: the records shown.
+        every: steps from one record to the next.
     """
 
     codes_LK: np.ndarray
@@ -55,6 +56,7 @@ class Activity:
     where: list[float]
     done: Work
     columns: np.ndarray
+    every: int = 1
 
     @classmethod
     def of(cls, view: RunView, x: str = "step") -> Activity:
@@ -63,9 +65,16 @@ class Activity:
         codes_LK, found = state_codes(matrix(records, "state")), stages(view.telemetry.events)
         columns = chosen_columns(stage_starts(codes_LK), MOST_COLUMNS)
         starts = [stage.step for stage in found]
-        edges = x_at_steps(view, column_edges([records[k]["step"] for k in columns], starts).tolist(), x)
+        steps = [record["step"] for record in records]
+        edges = x_at_steps(view, column_edges([steps[k] for k in columns], starts).tolist(), x)
         where = x_at_steps(view, starts, x).tolist()
-        return cls(codes_LK[:, columns], edges, found, where, work(records), columns)
+        every = int(np.median(np.diff(steps))) if len(steps) > 2 else 1
+        return cls(codes_LK[:, columns], edges, found, where, work(records), columns, every)
+
+    @property
+    def sampled(self) -> str:
+        """That records tell of one step of several, where they do: what chance skips may differ in each of them."""
+        return f", one step of {self.every}" if self.every > 1 else ""
 
     @property
     def present(self) -> list[LayerState]:

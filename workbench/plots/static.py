@@ -277,7 +277,7 @@ def _draw_layers(axes: Axes, views: Sequence[RunView]) -> None:
     picture = Activity.of(shown, x)
     # Above the names of the stages and the lines of the legend.
     pad = 20 + 12 * -(-len(picture.present) // ENTRIES)
-    axes.set_title(f"layer activity{whose}", fontsize=10, loc="left", pad=pad)
+    axes.set_title(f"layer activity{whose}{picture.sampled}", fontsize=10, loc="left", pad=pad)
     picture.draw(axes, LABEL)
     picture.legend(axes, fontsize=7, above=1.09)
     if x == "seconds":

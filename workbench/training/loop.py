@@ -134,7 +134,7 @@ class Training:
                 plans = [self.plan(index) for index in range(len(batch.parts))]
                 take_curvature(self.assembled, batch.parts, plans, before, self.recipe.seed)
                 times.mark("optimizer")
-            layered = self.recorder.wants_layers(before.step)
+            layered = self.recorder.wants_layers(before)
             result = self._gradients(batch, times, layered)
             norm = self.norm = self._clip(result)
             if layered:
@@ -275,7 +275,7 @@ class Training:
         if total != expected:
             torch._foreach_mul_(gradients, expected / total)
         limit = self.recipe.optimizer.clip_norm
-        if limit is None and not self.recorder.wants_layers(self.progress.step):
+        if limit is None and not self.recorder.wants_layers(self.progress):
             return None
         norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         if limit is not None:

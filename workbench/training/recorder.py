@@ -113,9 +113,9 @@ class Recorder:
         self._waiting: tuple[StepRecord, HostCopy, list[int], float] | None = None
         self._last = (progress.tokens, progress.seconds, useful_flops)
 
-    def wants_layers(self, step: int) -> bool:
-        """Whether the layers of the step that begins after ``step`` steps are measured."""
-        return self.writer is not None and step % self.layers_every == 0
+    def wants_layers(self, before: Progress) -> bool:
+        """Whether the layers of the step about to be taken are measured, as are those of the last, where it is known."""
+        return self.writer is not None and (before.step % self.layers_every == 0 or before.ends_next)
 
     def take(self, record: StepRecord) -> None:
         """Take a step's numbers; reads them now (CPU) or when the next ones come (GPU).

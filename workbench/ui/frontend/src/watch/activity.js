@@ -122,6 +122,14 @@ export function workWords({ perLayer, share }) {
   );
 }
 
+/** That a column stands for one step of several, where it does: what chance skips may differ in each of them. */
+export function columnWords(steps) {
+  if (steps.length < 3) return "";
+  const gaps = Float64Array.from({ length: steps.length - 1 }, (_, i) => steps[i + 1] - steps[i]).sort();
+  const usual = gaps[gaps.length >> 1];
+  return usual > 1 ? `. Each column is one step of ${usual.toLocaleString("en")}` : "";
+}
+
 /**
  * Stages in sight, with their places: those that begin there, and the one in force at the left edge, named at the edge.
  * @param {{x: number}[]} stages ascending

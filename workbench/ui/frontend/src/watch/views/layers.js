@@ -1,6 +1,6 @@
 // Layer activity: layers upwards, time to the right; what each layer did, or one number of it in colour.
 
-import { boundaryLabels, columnEnds, copiesAt, inkRows, inSight, savesWork, sentence, stagesOf, workOf, workWords } from "../activity.js";
+import { boundaryLabels, columnEnds, columnWords, copiesAt, inkRows, inSight, savesWork, sentence, stagesOf, workOf, workWords } from "../activity.js";
 import { LEFT_AXIS, MAIN_RIGHT } from "../curves.js";
 import { dropdown, el, say } from "../../dom.js";
 import { duration, short, whole, xValue } from "../../format.js";
@@ -77,7 +77,7 @@ export class LayersView {
     this.vectors = vectors;
     this.stages = run ? stagesOf(run.events) : [];
     this.done = this.quantity === "state" && vectors.length ? workIn(run) : null;
-    say(this.work, this.done ? workWords(this.done) : "");
+    say(this.work, this.done ? workWords(this.done) + run.layers.memo("columns", () => columnWords(run.layers.steps.view())) : "");
     this.work.hidden = !this.done;
     this.empty.hidden = vectors.length > 0;
     say(this.empty, vectors.length ? "" : emptyWords(scene.runs, "What each layer does will appear here: which run, which are skipped, which train."));
