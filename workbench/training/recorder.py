@@ -114,7 +114,7 @@ class Recorder:
         self._last = (progress.tokens, progress.seconds, useful_flops)
 
     def wants_layers(self, before: Progress) -> bool:
-        """Whether the layers of the step about to be taken are measured, as are those of the last, where it is known."""
+        """Whether the layers of the step about to be taken are measured, as are those of the last where known."""
         return self.writer is not None and (before.step % self.layers_every == 0 or before.ends_next)
 
     def take(self, record: StepRecord) -> None:
