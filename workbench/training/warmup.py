@@ -51,7 +51,7 @@ def usual_time(training: Training) -> str:
     return (
         f"it took {seconds:.0f} s the last time"
         if math.isfinite(seconds)
-        else "half a minute, longer beside other work"
+        else "half a minute or two, longer beside other work"
     )
 
 
