@@ -110,8 +110,10 @@ def test_a_race_that_is_there_is_shown_and_fails_as_asked(
     asked = ["race", race.id[:20], "--runs", str(root)]
     assert main(asked) == 0
     assert "mine is worse than baseline by 0.5" in capsys.readouterr().out
-    assert main([*asked, "--show", "--fail-on", "worse"]) == 0, "how it stands fails nothing"
+    assert main([*asked, "--show"]) == 0, "how it stands fails nothing"
     assert capsys.readouterr().out.splitlines()[0].startswith("arm ")
+    assert main([*asked, "--show", "--fail-on", "worse"]) == 3, "unless it is asked what does"
+    assert "mine is worse than baseline" in capsys.readouterr().err
     assert main([*asked, "--json", "--fail-on", "worse", "--results", str(tmp_path / "race.json"),
                  "--report", str(tmp_path / "race.html")]) == 3  # fmt: skip
     out, err = capsys.readouterr()
@@ -130,7 +132,19 @@ def test_a_race_that_is_there_is_shown_and_fails_as_asked(
     assert main([*asked, "--cancel"]) == 2
     assert "is finished: there is nothing to cancel" in capsys.readouterr().err
     open_race = written(replace(planned(), name="given up"))
+    assert main(["race", open_race.id, "--runs", str(root), "--show", "--fail-on", "worse"]) == 1
+    assert "is interrupted" in capsys.readouterr().err
     assert main(["race", open_race.id, "--runs", str(root), "--cancel"]) == 0
     capsys.readouterr()
     assert main(["race", "--runs", str(root)]) == 0
     assert capsys.readouterr().out.splitlines()[0] == f"{open_race.id}  given up  cancelled"
+
+
+def test_a_gate_says_that_nothing_was_compared(
+    planned: Callable[..., RacePlan], root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    race = held(planned(), lambda entry: 2.99)
+    for more, code in (([], 0), (["--show"], 0), (["--fail-on", "undecided"], 3)):
+        assert main(["race", race.id, "--runs", str(root), "--fail-on", "worse", *more]) == code
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert ("note: nothing was compared for mine" in last) == (code == 0), last

@@ -113,6 +113,7 @@ def test_what_fails_ci_is_asked_for_as_in_a_race(
     assert "tuning nothing found nothing that pays" in capsys.readouterr().err
     assert [code("better", "--fail-on", level) for level in levels] == [0, 0, 0, 0]
     assert code("worse") == 0, "nothing was asked"
-    assert code("worse", "--show", "--fail-on", "worse") == 0, "how it stands is no judgement"
+    assert code("worse", "--show") == 0, "how it stands is no judgement"
+    assert code("worse", "--show", "--fail-on", "worse") == 3, "unless one is asked for"
     assert code("worse", "--fail-on", "worst") == 2
     assert "did you mean 'worse'" in capsys.readouterr().err

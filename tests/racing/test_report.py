@@ -47,3 +47,11 @@ def test_the_page_is_whole_and_safe(planned: Planned) -> None:
         assert words in text
     assert 'src="http' not in text
     HTMLParser().feed(text)
+
+
+def test_a_mean_is_explained_only_where_there_is_one(planned: Planned) -> None:
+    assert "Diamond: their mean with its interval" in held(planned()).report().read_text()
+    text = held(planned(name="short"), lambda entry: 2.99).report().read_text()
+    assert "Diamond: their mean" not in text
+    assert "with its interval" not in text
+    assert "and nothing was compared" in text

@@ -49,8 +49,9 @@ def test_a_result_has_the_names_that_others_rely_on(planned: Planned, tmp_path: 
         (of(2.0, 0.002), ["not-better"]),
         (of(1.5), []),
         (of(2.95), ["worse", "undecided", "not-better"]),
+        (lambda entry: 2.95 if (entry.arm, entry.seed) == ("mine", 1) else 2.0, ["undecided", "not-better"]),
     ],
-    ids=["worse", "undecided", "equivalent", "better", "on the floor"],
+    ids=["worse", "undecided", "equivalent", "better", "on the floor", "one seed on the floor"],
 )
 def test_what_fails_a_race(planned: Planned, loss: Callable[[Entry], float], failing: list[str]) -> None:
     found = held(planned(), loss).result
@@ -64,6 +65,21 @@ def test_what_fails_a_race(planned: Planned, loss: Callable[[Entry], float], fai
     suite = ElementTree.fromstring(found.junit("worse"))
     assert suite.get("failures") == str(int("worse" in failing))
     assert [case.get("name") for case in suite] == ["race", "mine"]
+    assert (found["verdict"] == "worse") == ("worse" in failing), "the gate says what the verdict says"
+    assert not found.gate_note
+
+
+def test_a_junit_file_has_the_seconds_trained_and_skips_what_was_not_compared(planned: Planned) -> None:
+    # The runs of the fixture say that they took 2 seconds: 4 of each arm, and 8 of the baseline at other budgets.
+    suite = ElementTree.fromstring(held(planned()).result.junit())
+    assert [float(str(each.get("time"))) for each in (suite, *suite)] == [32.0, 24.0, 8.0]
+    found = held(planned(name="short"), lambda entry: 2.99).result
+    suite = ElementTree.fromstring(found.junit("worse"))
+    assert (suite.get("skipped"), suite.get("failures")) == ("1", "0")
+    assert "nothing was compared" in str(suite.findtext("testcase[@name='mine']/skipped"))
+    assert found.gate_note.startswith("nothing was compared for mine: no seed of it or of baseline")
+    suite = ElementTree.fromstring(found.junit("undecided"))
+    assert (suite.get("skipped"), suite.get("failures")) == ("0", "1")
 
 
 def test_a_race_that_did_not_end_well_fails_whatever_is_asked(planned: Planned) -> None:

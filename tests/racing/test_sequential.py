@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -13,11 +14,13 @@ from workbench.racing.sequential import (
     MOST_MORE,
     Design,
     Estimate,
+    counts_p,
     critical_values,
     estimate,
     looks_of,
     more_seeds,
     word_of,
+    word_of_counts,
 )
 
 DIFFERENCES = [-0.06, -0.10, -0.08, -0.08]
@@ -169,3 +172,15 @@ def test_seeds_that_it_would_take() -> None:
     # At the edge of the margin neither verdict comes near.
     assert more_seeds(Estimate(-0.02, -0.2, 0.2, 0.1, 4, 0.9), 3.18, 0.02) is None
     assert MOST_MORE == 30
+
+
+def test_counts_are_judged_by_fishers_exact_test() -> None:
+    for seeds in (2, 4, 6, 10):
+        for left, base in itertools.product(range(seeds + 1), repeat=2):
+            p = counts_p(left, base, seeds)
+            assert p == pytest.approx(scipy.stats.fisher_exact([[left, seeds - left], [base, seeds - base]]).pvalue)
+    assert word_of_counts(0, 3, counts_p(0, 3, 3), 0.05) == "undecided"
+    assert [word_of_counts(*each, counts_p(*each, 4), 0.05) for each in ((0, 4), (4, 0), (3, 4))] == [
+        "worse", "better", "undecided",
+    ]  # fmt: skip
+    assert word_of_counts(0, 4, counts_p(0, 4, 4), 0.025) == "undecided", "two arms share the chance of being wrong"

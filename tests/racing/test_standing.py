@@ -148,6 +148,33 @@ def test_a_seed_on_the_floor_leaves_counts_and_no_test(six: RacePlan) -> None:
     assert told(six, judged(six, found)).endswith("only where all do; give it a larger budget")
 
 
+@pytest.mark.parametrize(("mine", "baseline", "word"), [(2.95, 2.0, "worse"), (2.0, 2.95, "better")])
+def test_counts_of_seeds_that_chance_does_not_explain_decide(
+    six: RacePlan, mine: float, baseline: float, word: str
+) -> None:
+    found = {entry: each._replace(left_floor=each.loss < 2.5)
+             for entry, each in readings(six, 4, baseline=baseline, mine=mine).items()}  # fmt: skip
+    now = judged(six, found)
+    verdict = now.verdicts["mine"]
+    assert (verdict.verdict, verdict.reason, verdict.final, verdict.estimate) == (word, "floor", True, None)
+    assert verdict.counts_p == pytest.approx(2 / 70)
+    counts = (
+        "0 of 4 seeds of mine and 4 of 4 seeds of baseline" if word == "worse" else "4 of 4 seeds of mine and 0 of 4"
+    )
+    assert told(six, now).startswith(f"mine is {word} than baseline by the count of seeds that learned: {counts}")
+    assert "(p 0.029 by Fisher's exact test)" in told(six, now)
+    assert f"{word} (by the count of seeds that learned)" in table_html(six, now)
+    assert brief_words(now.verdicts.values()) == f"mine {word}"
+
+
+def test_where_no_seed_has_learned_nothing_was_compared(six: RacePlan) -> None:
+    found = {entry: each._replace(left_floor=False)
+             for entry, each in readings(six, 4, baseline=2.99, mine=2.99).items()}  # fmt: skip
+    now = judged(six, found)
+    assert (now.verdicts["mine"].verdict, now.verdicts["mine"].unmeasured) == ("undecided", True)
+    assert told(six, now).endswith("below word frequencies, and nothing was compared; give it a larger budget")
+
+
 def test_a_reference_on_the_floor_is_no_place_on_the_curve(six: RacePlan) -> None:
     found = readings(six, 4, baseline=2.0, mine=2.2)
     found[Entry("baseline", 0, 0.5)] = done(2.95, left=False)

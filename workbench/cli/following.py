@@ -51,7 +51,10 @@ def latest(kind: type[Held], options: argparse.Namespace) -> str:
 
 
 def followed(held: Held, options: argparse.Namespace) -> int:
-    """Wait for the end and print the result; how it stands now with ``--show``, its id alone with ``--detach``."""
+    """Wait for the end and print the result; how it stands now with ``--show``, its id alone with ``--detach``.
+
+    How it stands fails nothing, unless ``--fail-on`` says what does: that is asked of what has ended.
+    """
     noun = held.kind.noun
     if options.detach:
         print(json.dumps({noun: held.id, "status": held.status}) if options.json else held.id)
@@ -64,6 +67,7 @@ def followed(held: Held, options: argparse.Namespace) -> int:
             raise
     result = held.result
     judged = [options.fail_on] if "fail_on" in options else []
+    gate = judged not in ([], ["never"])
     if options.results:
         # Of a race alone there is a JUnit file, which says what failed.
         result.write(options.results, *(judged if isinstance(held, Race) else ()))
@@ -76,8 +80,10 @@ def followed(held: Held, options: argparse.Namespace) -> int:
     else:
         print(f"{held.table}\n{result}" if options.show else result)
     try:
-        if not options.show:
+        if gate or not options.show:
             result.require(*judged)
+            if gate and result.gate_note:
+                say(f"note: {result.gate_note}")
         elif held.status == "failed":
             # How it stands is no judgement of a verdict, but there is none of what has failed.
             result.require(*(["never"] if judged else []))

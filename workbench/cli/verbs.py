@@ -185,7 +185,8 @@ def _add_start(parser: Parser, noun: str) -> None:
 
 def _add_fail_on(parser: Parser, where: str) -> None:
     """For CI: which verdicts fail it, each with all before it."""
-    parser.take("--fail-on never|worse|undecided|not-better", f"exit with 3 {where}", default="never")
+    parser.take("--fail-on never|worse|undecided|not-better", f"exit with 3 {where}; with --show, too, and with 1 "
+                "before it has ended", default="never")  # fmt: skip
 
 
 def _add_experiment(parser: Parser, noun: str, parts: str, *, results: str = "as JSON", clock: bool = True) -> None:

@@ -172,7 +172,8 @@ def race_differences(picture: RacePicture) -> go.Figure:
                          "arrayminus": [gap.mean - gap.low], "color": colour, "thickness": 2},
                 hovertemplate=f"{gap.low:+.3f} to {gap.high:+.3f}<extra>%{{fullData.name}}</extra>",
             )  # fmt: skip
-    figure.update_layout(template=template(), title="Difference to the baseline, with its interval",
+    interval = ", with its interval" if any(gap.mean is not None for gap in picture.gaps) else ""
+    figure.update_layout(template=template(), title=f"Difference to the baseline{interval}",
                          height=160 + 70 * len(picture.gaps))  # fmt: skip
     figure.update_xaxes(title=f"{picture.unit}; left of 0 is better, grey is called equivalent")
     # In the order of the arms, with room for the word above the first.

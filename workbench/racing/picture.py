@@ -120,8 +120,8 @@ def table_html(plan: RacePlan, now: Standing) -> str:
         numbers = ("", "", "") if found is None else (
             f"{found.mean:+.3f}", f"{found.low:+.3f} to {found.high:+.3f}", str(found.seeds)
         )  # fmt: skip
-        reason = {"": "", "too early": " (too early)", "cancelled": " (cancelled)",
-                  "floor": " (not below word frequencies)"}  # fmt: skip
+        floor = "not below word frequencies" if verdict.verdict == "undecided" else "by the count of seeds that learned"
+        reason = {"": "", "too early": " (too early)", "cancelled": " (cancelled)", "floor": f" ({floor})"}
         word = "none (failed)" if verdict.reason == "failed" else verdict.verdict + reason[verdict.reason]
         ratio = verdict.speedup.budget if verdict.speedup else ""
         rows.append((plain(name), word, *numbers, ratio,

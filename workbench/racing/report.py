@@ -19,9 +19,10 @@ from workbench.racing.tables import arms_html
 
 _CAPTIONS = {
     "curves": "Mean of the seeds that are done; the band reaches from the best seed to the worst.",
-    "differences": "Faint: single seeds, each against the baseline's run of that seed. Diamond: their mean with its "
-    "interval. Within the grey stripe two arms are called equivalent.",
+    "differences": "Faint: single seeds, each against the baseline's run of that seed.{mean} Within the grey stripe "
+    "two arms are called equivalent.",
 }
+_MEAN = " Diamond: their mean with its interval."
 
 
 def cell_html(plan: RacePlan, now: Standing, summary: str) -> str:
@@ -32,7 +33,11 @@ def cell_html(plan: RacePlan, now: Standing, summary: str) -> str:
 def report_html(plan: RacePlan, now: Standing, summary: str) -> str:
     """The page as text; no address outside the page."""
     picture = picture_of(plan, now)
-    places = "\n".join(place(name, {"all": "all arms"}, caption) for name, caption in _CAPTIONS.items())
+    # Where seeds are on the floor, or the first look is still ahead, there is no mean to explain.
+    mean = _MEAN if any(gap.mean is not None for gap in picture.gaps) else ""
+    places = "\n".join(
+        place(name, {"all": "all arms"}, caption.format(mean=mean)) for name, caption in _CAPTIONS.items()
+    )
     budget = "<br>".join(escape(line.strip()) for line in budget_lines(plan))
     body = (
         f"\n<h2>Verdicts</h2>{table_html(plan, now)}"

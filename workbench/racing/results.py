@@ -20,13 +20,14 @@ from workbench.racing.sentences import sentence, summary
 from workbench.racing.standing import Standing, Verdict, run_folder
 
 FAIL_ON = ("never", "worse", "undecided", "not-better")
-"""What fails a race in CI, each with all before it: nothing; an arm that is worse, has failed, or left the floor on
-fewer seeds than the baseline; one that is undecided; one that is not better."""
+"""What fails a race in CI, each with all before it: nothing; an arm that is worse or has failed; one that is
+undecided; one that is not better."""
 
 
 def rows(plan: RacePlan, now: Standing) -> list[dict[str, Any]]:
     """One row per run that there is: ``arm, seed, ratio, run, status, heldout_loss, bits_per_byte, left_floor,
-    difference`` (to the baseline at this seed, in the unit of the score), None where unknown."""
+    seconds`` (of training) and ``difference`` (to the baseline at this seed, in the unit of the score), None where
+    unknown."""
     found = []
     for entry, reading in now.readings.items():
         if reading.status == "missing":
@@ -37,7 +38,7 @@ def rows(plan: RacePlan, now: Standing) -> list[dict[str, Any]]:
             **entry._asdict(), "run": plan.run_id(entry), "status": reading.status,
             "heldout_loss": finite(reading.loss), "bits_per_byte": finite(reading.bits_per_byte),
             "left_floor": reading.left_floor if reading.status == "done" else None,
-            "difference": finite(pair[0] - pair[1]) if paired else None,
+            "seconds": finite(reading.seconds), "difference": finite(pair[0] - pair[1]) if paired else None,
         })  # fmt: skip
     return found
 
@@ -69,7 +70,7 @@ class RaceResult(ExperimentResult):
             verdict=verdict_as_json(plan, first)["verdict"],
             difference=found.mean if found else None,
             interval=[found.low, found.high] if found else None,
-            p=found.p if found else None,
+            p=found.p if found else first.counts_p,
             speedup=ratio and {"text": ratio.text, "factor": ratio.factor, "low": ratio.low, "high": ratio.high},
             to_target=verdict_as_json(plan, first)["to_target"],
             score=plan.score,
@@ -109,12 +110,23 @@ class RaceResult(ExperimentResult):
         level = FAIL_ON.index(fail_on)
 
         def fails(arm: Mapping[str, Any]) -> bool:
-            behind = arm["left_floor"][0] < arm["baseline_left_floor"][0]
-            worse = arm["verdict"] == "worse" or arm["reason"] == "failed" or (arm["reason"] == "floor" and behind)
+            worse = arm["verdict"] == "worse" or arm["reason"] == "failed"
             undecided = worse or arm["verdict"] == "undecided"
             return (False, worse, undecided, arm["verdict"] != "better")[level]
 
         return {arm["arm"]: arm["sentence"] for arm in self["verdicts"] if fails(arm)}
+
+    @property
+    def unmeasured(self) -> dict[str, str]:
+        """Arms of which there was nothing to compare, since no seed learned anything; each with its sentence."""
+        return {arm["arm"]: arm["sentence"] for arm in self["verdicts"] if arm.get("unmeasured")}
+
+    @property
+    def gate_note(self) -> str:
+        """What a gate that lets the race pass has to say with it; empty where every arm was compared."""
+        named = ", ".join(plain(arm) for arm in self.unmeasured)
+        return named and (f"nothing was compared for {named}: no seed of it or of {plain(self['baseline'])} got below "
+                          "word frequencies; give the race a larger budget")  # fmt: skip
 
     def require(self, fail_on: str = "worse") -> None:
         """Raise unless the race ended and no arm fails it: the last line of a notebook that CI judges.
@@ -139,25 +151,39 @@ class RaceResult(ExperimentResult):
         return path
 
     def junit(self, fail_on: str = "worse") -> bytes:
-        """As a JUnit test suite, UTF-8: a case for the race itself, and one per arm."""
+        """As a JUnit test suite, UTF-8: a case for the race itself with the baseline's time, and one per arm.
+
+        Times are the seconds that runs trained. An arm of which there was nothing to compare is skipped.
+        """
         failed, broken = self.failures(fail_on), self["status"] != "finished"
+        skipped = self.unmeasured.keys() - failed.keys()
         suite = ElementTree.Element(
             "testsuite", name="workbench race", tests=str(1 + len(self["verdicts"])), failures=str(len(failed)),
-            errors=str(int(broken)), skipped="0", time="0",
+            errors=str(int(broken)), skipped=str(len(skipped)), time=self._seconds(*self["arms"]),
         )  # fmt: skip
         name = plain(self["name"])
-        whole = ElementTree.SubElement(suite, "testcase", classname=name, name="race", time="0")
+        whole = ElementTree.SubElement(
+            suite, "testcase", classname=name, name="race", time=self._seconds(self["baseline"])
+        )
         if broken:
             ElementTree.SubElement(whole, "error", message=plain(self["error"] or self["status"], 300))
         for arm in self["verdicts"]:
-            case = ElementTree.SubElement(suite, "testcase", classname=name, name=plain(arm["arm"]), time="0")
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=name, name=plain(arm["arm"]), time=self._seconds(arm["arm"])
+            )
             # XML 1.0 cannot hold control characters, not even escaped.
             text = plain_lines(arm["sentence"])
             if arm["arm"] in failed:
                 ElementTree.SubElement(case, "failure", message=plain(text, 300)).text = text
+            elif arm["arm"] in skipped:
+                ElementTree.SubElement(case, "skipped", message=plain(text, 300)).text = text
             else:
                 ElementTree.SubElement(case, "system-out").text = text
         return ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
+
+    def _seconds(self, *arms: str) -> str:
+        """That the runs of arms trained, all together."""
+        return f"{sum(run.get('seconds') or 0.0 for run in self['runs'] if run['arm'] in arms):.3f}"
 
 
 def check_fail_on(fail_on: str) -> None:
@@ -177,5 +203,5 @@ def verdict_as_json(plan: RacePlan, verdict: Verdict) -> dict[str, Any]:
     word = None if verdict.reason == "failed" else verdict.verdict
     return {
         **asdict(verdict), "verdict": word, "estimate": found._asdict() if found else None, "speedup": ratio,
-        "to_target": target, "sentence": sentence(plan, verdict),
+        "to_target": target, "unmeasured": verdict.unmeasured, "sentence": sentence(plan, verdict),
     }  # fmt: skip

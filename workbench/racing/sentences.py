@@ -78,15 +78,7 @@ def sentence(plan: RacePlan, verdict: Verdict) -> str:
     if verdict.reason == "failed":
         return f"{arm} has no verdict: {plain(verdict.error, 300)}"
     if verdict.reason == "floor":
-        counts = " and ".join(
-            f"{left} of {seeds} seeds of {who}"
-            for who, (left, seeds) in ((arm, verdict.left_floor), (base, verdict.baseline_left_floor))
-        )
-        advice = "; give it a larger budget" if verdict.baseline_left_floor[0] < verdict.baseline_left_floor[1] else ""
-        return (
-            f"{arm} against {base}: undecided at this budget. {counts} got more than {FLOOR_MARGIN} nats below word "
-            f"frequencies, and means are compared only where all do{advice}"
-        )
+        return _by_counts(verdict, arm, base)
     if verdict.estimate is None:
         return f"{arm} against {base}: {_EARLY.get(verdict.reason, _EARLY['too early'])}"
     found, unit = verdict.estimate, UNITS[plan.score]
@@ -107,6 +99,22 @@ def sentence(plan: RacePlan, verdict: Verdict) -> str:
         f"{arm} is {verdict.verdict} than {base} by {abs(found.mean):.3f} {unit} ({low:.3f} to {high:.3f}; "
         f"{found.seeds} seeds){_budget(verdict, base)}"
     )
+
+
+def _by_counts(verdict: Verdict, arm: str, base: str) -> str:
+    """Of an arm some of whose seeds, or of the baseline's, have learned no more than word frequencies."""
+    counts = " and ".join(
+        f"{left} of {seeds} seeds of {who}"
+        for who, (left, seeds) in ((arm, verdict.left_floor), (base, verdict.baseline_left_floor))
+    )
+    learned = f"{counts} got more than {FLOOR_MARGIN} nats below word frequencies"
+    if verdict.verdict != "undecided":
+        p = "" if verdict.counts_p is None else f" (p {verdict.counts_p:.2g} by Fisher's exact test)"
+        return (f"{arm} is {verdict.verdict} than {base} by the count of seeds that learned: {learned}{p}, and means "
+                "are compared only where all do")  # fmt: skip
+    why = "nothing was compared" if verdict.unmeasured else "means are compared only where all do"
+    advice = "; give it a larger budget" if verdict.baseline_left_floor[0] < verdict.baseline_left_floor[1] else ""
+    return f"{arm} against {base}: undecided at this budget. {learned}, and {why}{advice}"
 
 
 def brief_words(verdicts: Iterable[Verdict]) -> str:

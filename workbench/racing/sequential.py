@@ -121,6 +121,31 @@ def word_of(found: Estimate, margin: float) -> Word:
     return "better" if found.high < 0 else "worse" if found.low > 0 else "undecided"
 
 
+def counts_p(left: int, base_left: int, seeds: int) -> float:
+    """Fisher's exact p, two-sided, of how many of ``seeds`` left the floor in an arm and in the baseline.
+
+    Example:
+        >>> round(counts_p(0, 4, 4), 4), counts_p(3, 4, 4), counts_p(0, 0, 4)
+        (0.0286, 1.0, 1.0)
+    """
+    both = left + base_left
+    ways = [math.comb(seeds, ours) * math.comb(seeds, both - ours)
+            for ours in range(max(0, both - seeds), min(seeds, both) + 1)]  # fmt: skip
+    seen = math.comb(seeds, left) * math.comb(seeds, base_left)
+    return sum(way for way in ways if way <= seen) / sum(ways)
+
+
+def word_of_counts(left: int, base_left: int, p: float, alpha: float) -> Word:
+    """Better or worse where the counts of seeds that left the floor differ by more than chance explains.
+
+    Args:
+        p: of :func:`counts_p`. alpha: of all looks, since a race ends at the look at which a seed is on the floor.
+    """
+    if p > alpha:
+        return "undecided"
+    return "better" if left > base_left else "worse"
+
+
 def estimate(differences: Sequence[float], critical: float) -> Estimate:
     """Mean, interval and p of at least two finite differences.
 

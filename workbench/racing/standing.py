@@ -11,7 +11,7 @@ from typing import Literal
 
 from workbench.experiments.readings import Reading, reading_of
 from workbench.racing.plan import Entry, RacePlan
-from workbench.racing.sequential import Estimate, Word, more_seeds, word_of
+from workbench.racing.sequential import Estimate, Word, counts_p, more_seeds, word_of, word_of_counts
 from workbench.racing.speedup import Speedup, speedup
 from workbench.racing.target import SecondsToTarget, seconds_to_target
 from workbench.runs.folder import RunFolder
@@ -24,13 +24,15 @@ class Verdict:
     """What a race says about one arm against the baseline, at the last look that all of its runs have reached.
 
     Attributes:
-        verdict: better, worse, equivalent or undecided. reason: why there is none: ``too early`` for the first look,
-            seeds on the ``floor``, a run that ``failed``, a race that was ``cancelled`` before it had one.
+        verdict: better, worse, equivalent or undecided. reason: why no means are compared: ``too early`` for the first
+            look, seeds on the ``floor`` (the verdict is then by their count), a run that ``failed``, a race that was
+            ``cancelled`` before it had a verdict.
         estimate: of score of the arm minus score of the baseline, with its repeated interval; None without a look.
         more: seeds that would decide if mean and spread stayed; None where there is a verdict, or for more than 30.
         speedup: None where the baseline was trained at one budget alone.
         to_target: reference seconds until the baseline's final score; None where runs have left no curve.
         left_floor, baseline_left_floor: seeds that did, of so many that are done.
+        counts_p: Fisher's exact p of these counts, two-sided; None where means are compared.
         final: nothing more will be launched for this arm.
         error: of a run that failed.
     """
@@ -44,8 +46,14 @@ class Verdict:
     to_target: SecondsToTarget | None = None
     left_floor: tuple[int, int] = (0, 0)
     baseline_left_floor: tuple[int, int] = (0, 0)
+    counts_p: float | None = None
     final: bool = False
     error: str = ""
+
+    @property
+    def unmeasured(self) -> bool:
+        """Whether no seed of the arm or of the baseline has left the floor, so that there was nothing to compare."""
+        return self.reason == "floor" and self.left_floor[0] == self.baseline_left_floor[0] == 0
 
 
 @dataclass(frozen=True)
@@ -170,7 +178,9 @@ def _judged(plan: RacePlan, readings: Mapping[Entry, Reading], arm: str, look: i
     begun = Verdict(arm, left_floor=(left, look), baseline_left_floor=(base_left, look))
     if left < look or base_left < look:
         # A mean over seeds of which some have learned and some have not describes neither.
-        return replace(begun, reason="floor", final=True)
+        p = counts_p(left, base_left, look)
+        word = word_of_counts(left, base_left, p, plan.design.alpha)
+        return replace(begun, verdict=word, reason="floor", counts_p=p, final=True)
     differences = [a - b for a, b in zip(scores(ours), scores(base), strict=True)]
     found, margin = plan.design.estimate(differences), _margin(plan, base)
     critical = plan.design.critical[plan.design.looks.index(look)]

@@ -107,6 +107,11 @@ class TuningResult(ExperimentResult):
         nothing = self["stage"] == "nothing paid" and fail_on == "not-better"
         return {"tuned": f"tuning {plain(self['name'])} found nothing that pays"} if nothing else {}
 
+    @property
+    def gate_note(self) -> str:
+        """See :attr:`workbench.racing.results.RaceResult.gate_note`; of its race."""
+        return "" if self["race"] is None else RaceResult(self["race"]).gate_note
+
     def require(self, fail_on: str = "never") -> None:
         """Raise unless the tuning ended and its race does not fail it: the last line of a notebook that CI judges.
 

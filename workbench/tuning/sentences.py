@@ -123,7 +123,7 @@ def outcome(plan: TuningPlan, now: Standing) -> list[str]:
     if now.race is None or now.race_plan is None or now.stage == "tuned, not yet confirmed":
         return [f"tuned, not yet confirmed: {changes(now)}"]
     verdict = now.race.verdicts[TUNED]
-    # Undecided may mean that it alone has left word frequencies, on every seed.
+    # Undecided may mean that it has learned on more seeds, though not on so many more that chance is ruled out.
     rest = "; keep the recipe that you began from" if verdict.verdict in ("worse", "equivalent") else ""
     return [f"{now.stage}: {changes(now)}{rest}", sentence(now.race_plan, verdict)]
 
