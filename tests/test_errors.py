@@ -15,6 +15,17 @@ def test_the_nearest_name_is_offered() -> None:
     )
 
 
+@pytest.mark.parametrize(("usual", "ours"), [("mslt", "multi_stage"), ("PLD", "progressive_drop")])
+def test_a_papers_name_leads_to_ours(usual: str, ours: str) -> None:
+    assert f"did you mean '{ours}'?" in unknown("depth.kind", usual, ["full", "multi_stage", "progressive_drop"])
+    assert "did you mean" not in unknown("optimizer.kind", usual, ["adamw", "lans"]), "of another axis"
+
+
+def test_a_constant_schedule_is_explained() -> None:
+    said = unknown("schedule.kind", "constant", ["cosine", "linear"])
+    assert said.endswith("did you mean 'linear'? legal: cosine, linear. A constant is linear, from start 1 to end 1")
+
+
 def test_nothing_is_guessed_for_an_unrelated_value() -> None:
     said = unknown("", 7, ["adamw", "lans"])
     assert said == "unknown value '7'; legal: adamw, lans"

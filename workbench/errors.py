@@ -5,6 +5,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable
 
+_USUAL_NAMES = {
+    "mslt": "multi_stage",
+    "pld": "progressive_drop",
+    "mlm": "masked",
+    "clm": "causal",
+    "wsd": "warmup_stable_decay",
+    "noam": "inverse_sqrt",
+    "constant": "linear",
+}
+"""What papers call some of the names here, and no spelling would lead to."""
+_EXPLAINED = {"constant": "A constant is linear, from start 1 to end 1"}
+
 
 # A ValueError, so that callers who know nothing of this package still catch bad input the usual way.
 class WorkbenchError(ValueError):
@@ -50,6 +62,9 @@ def unknown(what: str, value: object, legal: Iterable[str], hint: str = "", noun
     names = sorted(legal)
     # At 0.5 a missing or swapped letter is found and an unrelated word is not: a wrong guess is worse than none.
     near = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+    usual = str(value).lower()
+    if (ours := _USUAL_NAMES.get(usual)) in names:
+        near, hint = [ours], hint or _EXPLAINED.get(usual, "")
     guess = f"; did you mean '{near[0]}'?" if near else ";"
     tail = f". {hint}" if hint else ""
     where = f"{what}: " if what else ""

@@ -205,8 +205,11 @@ class Recipe(BaseModel):
         if found := self.problems_here():
             raise RecipeError("\n".join(f"{problem.path}: {problem.message}" for problem in found))
 
-    def check_whole(self) -> None:
+    def check_whole(self, run: str = "RUN") -> None:
         """Refuse a recipe that is not enough by itself to launch, to edit or to build a model from.
+
+        Args:
+            run: id of the run that it is of, for the message.
 
         Raises:
             RecipeError: parts of it stand for the user's own objects, as in runs of ``workbench.accelerate``.
@@ -214,8 +217,9 @@ class Recipe(BaseModel):
         if missing := [choice.stands_for for axis in AXES if (choice := getattr(self, axis)).stands_for]:
             raise RecipeError(
                 f"recipe '{self.name}' is not whole: {', '.join(missing)} of its run were objects of a Python "
-                "program; with them, workbench.accelerate(model, loader, resume=RUN) goes on, and run.load_into(model) "
-                "loads the weights"
+                f"program; with a model of that class, `workbench.Run({run!r}).load_into(model)` loads the weights, "
+                "and `model.save_pretrained(FOLDER)` writes one of transformers; unless it has finished, "
+                f"`workbench.accelerate(model, loader, resume={run!r})` goes on"
             )
 
     def diff(self, other: Recipe) -> Differences:

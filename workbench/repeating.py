@@ -50,7 +50,7 @@ def cells_of(held: Run | Experiment[Any, Any]) -> list[Cell]:
 
 def _run_cells(run: Run) -> list[Cell]:
     recipe = run.recipe
-    recipe.check_whole()
+    recipe.check_whole(run.id)
     fields, result = recipe.to_dict(), run.result
     spent = spent_text(recipe.budget.amount, recipe.budget.unit)
     return [

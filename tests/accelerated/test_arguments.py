@@ -90,8 +90,17 @@ class Unhashable(nn.Linear):
         (stacked(), {"loss": lambda model, batch: cross_entropy(model, batch).detach()}, "there are no gradients"),
         (
             stacked(), {"optimizer": torch.optim.SGD([torch.ones(1)])},
-            "^optimizer: a SGD is not read; name a kind, .* legal: [^\n]*adamw[^\n]*$",
+            "^optimizer: a SGD is not read, since a run makes its own; name a kind, .* legal: [^\n]*adamw[^\n]*$",
         ),
+        (
+            stacked(), {"optimizer": torch.optim.AdamW([torch.ones(1)], lr=3e-4)},
+            r"^optimizer: an AdamW is not read, .* the same one is optimizer=\{'lr': 0.0003\}$",
+        ),
+        (stacked(), {"lr": 1e-3}, r"^lr: a knob of optimizer; write optimizer=\{'lr': 0.001\}$"),
+        (stacked(), {"lr": 1e-3, "optimizer": "lion"}, r"write optimizer=\{'kind': 'lion', 'lr': 0.001\}$"),
+        (stacked(), {"compile": True}, r"^compile: a knob of execution; write execution=\{'compile': True\}$"),
+        (stacked(), {"theta": 0.5}, r"write depth=\{'kind': 'progressive_drop', 'theta': 0.5\}$"),
+        (stacked(), {"depth": "mslt"}, "did you mean 'multi_stage'"),
         (stacked(), {"epochs": 3}, "how long a run trains is its budget; write budget='3 epochs'"),
         *(
             (stacked(), {"budget": budget}, f"budget: '{budget}' is not a positive number and a unit; write '3 epochs'")
@@ -106,7 +115,7 @@ class Unhashable(nn.Linear):
             "execution.recompute: 'budget' .*micro_batch_size to 'auto'.* use 'off' or 'layers'$",
         ),
         (nn.Linear(8, 3), {"execution": {"recompute": "layers"}}, "name its layers with layers=..., or leave"),
-        (stacked(), {"loss": None}, "the loader gives a list, not a mapping .* say how its loss is computed"),
+        (stacked(), {"loss": None}, "loss: a batch is a list, not a mapping .* say how its loss is computed"),
         (stacked(), {"loss": lambda model, batch: model(batch[0])}, r"must be one number, .* shape \(16, 3\)"),
         ("a model", {}, "a torch.nn.Module with parameters is needed, got str"),
         (Unprepared.__new__(Unprepared), {}, r"this Unprepared was never set up; .* with super\(\).__init__\(\)"),
@@ -125,7 +134,14 @@ def test_what_cannot_be_is_said_before_anything_starts(
 
 
 @pytest.mark.parametrize(
-    ("loader", "message"), [([], "gives no batch"), (iter([1]), "can be read only once"), (7, "a int cannot be read")]
+    ("loader", "message"),
+    [
+        ([], "loader: .*gives no batch"),
+        (iter([1]), "loader: .*can be read only once"),
+        (7, "loader: a int cannot be read"),
+        ("text", "loader: a str cannot be read; give a DataLoader or a list"),
+        ({"input_ids": torch.ones(2, 3)}, "loader: a dict is one batch; give a DataLoader or a list of batches"),
+    ],
 )
 def test_loaders_that_cannot_be_read(loader: Any, message: str, start: Start) -> None:
     with pytest.raises(DataError, match=message):
@@ -135,6 +151,48 @@ def test_loaders_that_cannot_be_read(loader: Any, message: str, start: Start) ->
 def test_heldout_data_that_are_empty(start: Start) -> None:
     with pytest.raises(DataError, match="heldout: this DataLoader gives no batch; look at the size"):
         start(stacked(), shuffled(), DataLoader([1], batch_size=2, drop_last=True), loss=cross_entropy)
+
+
+HELDOUT = sentences()
+
+
+@pytest.mark.parametrize(
+    ("heldout", "message"),
+    [
+        ("text", "^heldout: a str cannot be read; give a DataLoader or a list of batches"),
+        (["text"], "^heldout: loss: a batch is a str, not a mapping"),
+        (HELDOUT[0], "^heldout: a dict is one batch"),
+        (torch.zeros(4, 8, 12), "^heldout: loss: a batch is a Tensor, not a mapping"),
+        ([{"input_ids": HELDOUT[0]["input_ids"]}], "^heldout: loss: .* returns none for a batch of input_ids; put"),
+        (
+            [{**HELDOUT[0], "input_ids": HELDOUT[0]["input_ids"] + 90}],
+            r"^heldout: the loss of its first batch, a dict of input_ids \(8, 12\) of 95 to 153, .*: IndexError",
+        ),
+    ],
+)
+def test_heldout_data_are_looked_at_as_the_loader_is(heldout: Any, message: str, start: Start, tmp_path: Path) -> None:
+    with pytest.raises((DataError, RecipeError), match=message):
+        start(bert(), sentences(), heldout)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_model_that_takes_no_labels_needs_a_loss(start: Start) -> None:
+    class Plain(nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x)
+
+    with pytest.raises(RecipeError, match=r"^loss: Plain.forward takes no labels, so .*; say how the loss is computed"):
+        start(Plain(8, 3), [{"x": torch.ones(2, 8), "labels": torch.zeros(2)}])
+
+
+@pytest.mark.parametrize("kind", ["plain torch", "transformers"])
+def test_single_samples_are_no_batches(kind: str, start: Start) -> None:
+    model, loader, options = stacked(), list(points()), {"loss": cross_entropy}  # type: ignore[var-annotated]
+    if kind == "transformers":
+        model, options = bert(), {}
+        loader = [{name: values[0] for name, values in batch.items()} for batch in sentences()]  # type: ignore[misc]
+    with pytest.raises(RecipeError, match=r"^loader: the loss of its first batch, .*: ValueError: .* single samples"):
+        start(model, loader, **options)
 
 
 class Once:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from torch import nn
 import workbench as wb
 from tests.accelerated.models import MostlyFrozen, Start, cross_entropy, shuffled, stacked, stop_after
 from workbench.errors import RecipeError, RunError, RunFailed
+from workbench.recipe import Recipe
+from workbench.runs.folder import RunFolder
 
 # A run asks git for the revision that it runs.
 pytestmark = pytest.mark.process
@@ -94,8 +97,67 @@ class TestResuming:
         )
         assert done.returncode == 2
         assert "workbench.accelerate(model, loader" in done.stderr
-        with pytest.raises(RunError, match="is not whole"):
+        told = rf"is not whole.* `workbench.Run\('{run.id}'\).load_into\(model\)` loads .* `model.save_pretrained"
+        with pytest.raises(RunError, match=told):
             run.export(run.folder.path / "exported")
+
+
+class TestWeights:
+    def test_they_are_loaded_from_the_folder_alone(self, start: Start) -> None:
+        model = stacked()
+        run = start(model, shuffled(), loss=cross_entropy, budget="3 steps")
+        run.wait()
+        program = (
+            "import torch, workbench as wb; from tests.accelerated.models import stacked\n"
+            f"model = wb.Run({str(run.folder.path)!r}).load_into(stacked(seed=9))\n"
+            f"torch.save(model.state_dict(), {str(run.folder.path / 'again.pt')!r})"
+        )
+        subprocess.run([sys.executable, "-c", program], check=True)
+        again = torch.load(run.folder.path / "again.pt")
+        assert again.keys() == model.state_dict().keys()
+        assert all(torch.equal(value, again[name]) for name, value in model.state_dict().items())
+
+    def test_tied_ones_are_loaded(self, start: Start) -> None:
+        def tied() -> nn.Module:
+            model = stacked(layers=2)
+            model.blocks[1] = model.blocks[0]
+            return model
+
+        run = start(tied(), shuffled(), loss=cross_entropy, budget="2 steps")
+        run.wait()
+        again = wb.Run(run.folder.path).load_into(tied())
+        assert torch.equal(again.blocks[1].up.weight, run._given.model.blocks[0].up.weight)
+
+    @pytest.mark.parametrize(
+        ("other", "message"),
+        [
+            (lambda: stacked(layers=5), r"trained a Stacked.* checkpoint has no blocks\.4\..* and 3 more; build the"),
+            (lambda: stacked(layers=3), r"do not fit this Stacked: the model has no blocks\.3\."),
+            (lambda: nn.Linear(8, 3), r"the model has no .*; the checkpoint has no weight, bias"),
+            (lambda: resized(), r": last\.weight is \(5, 16\), was \(3, 16\), last\.bias is \(5,\), was \(3,\); build"),
+            (lambda: "a model", "load_into takes a model, a torch.nn.Module, got str"),
+        ],
+    )  # fmt: skip
+    def test_those_of_another_model_are_refused_by_name(
+        self, other: Callable[[], Any], message: str, start: Start
+    ) -> None:
+        run = start(stacked(), shuffled(), loss=cross_entropy, budget="1 steps")
+        run.wait()
+        with pytest.raises(RunError, match=message):
+            wb.Run(run.folder.path).load_into(other())
+
+    def test_a_run_of_a_recipe_is_exported(self, tmp_path: Path) -> None:
+        folder = RunFolder(tmp_path / "a-run")
+        folder.path.mkdir()
+        Recipe().save(folder.recipe)
+        with pytest.raises(RunError, match=r"has its model from a recipe, .* `workbench export a-run FOLDER`"):
+            wb.Run(folder).load_into(stacked())
+
+
+def resized() -> nn.Module:
+    model = stacked()
+    model.last = nn.Linear(16, 5)
+    return model
 
 
 def test_a_run_of_before_frozen_weights_were_counted_goes_on(start: Start) -> None:

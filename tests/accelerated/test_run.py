@@ -48,13 +48,38 @@ ADAMW = {"kind": "adamw", "lr": 1e-2, "beta2": 0.999, "weight_decay": 0.0, "sche
 EIGHT = {"amount": 8, "unit": "steps", "evaluations": 2}
 
 
+FAST = {"lr": 1e-2, "weight_decay": 0.0}
+"""What :data:`ADAMW` is to torch."""
+
+
 class TestTheSameMathematics:
+    @pytest.mark.parametrize("kind", ["plain torch", "transformers"])
+    def test_without_an_optimizer_it_is_the_loop_that_people_write(self, kind: str, start: Start) -> None:
+        if kind == "transformers":
+            ours, theirs, batches = bert(), bert(), sentences()
+            loss: Any = lambda model, batch: model(**batch).loss  # noqa: E731
+            run = start(ours, batches, budget="40 steps")
+        else:
+            ours, theirs, batches, loss = stacked(), stacked(), list(DataLoader(points(), batch_size=16)), cross_entropy
+            run = start(ours, batches, loss=loss, budget="40 steps")
+        run.wait()
+        assert run.telemetry().series("loss")[1] == pytest.approx(by_hand(theirs, batches, loss, steps=40), abs=1e-6)
+        for name, value in theirs.state_dict().items():
+            torch.testing.assert_close(ours.state_dict()[name], value, rtol=0, atol=1e-5, msg=name)
+
+    def test_a_knob_without_a_kind_is_one_of_that_optimizer(self, start: Start) -> None:
+        ours, theirs, batches = stacked(), stacked(), list(DataLoader(points(), batch_size=16))
+        run = start(ours, batches, loss=cross_entropy, optimizer={"lr": 5e-3}, budget="10 steps")
+        run.wait()
+        losses = by_hand(theirs, batches, cross_entropy, {"lr": 5e-3}, steps=10)
+        assert run.telemetry().series("loss")[1] == pytest.approx(losses, abs=1e-6)
+
     def test_plain_torch_model(self, start: Start) -> None:
         batches = list(DataLoader(points(), batch_size=16))
         ours, theirs = stacked(), stacked()
         run = start(ours, batches, loss=cross_entropy, optimizer=ADAMW, budget="20 steps")
         assert run.wait()["steps"] == 20
-        losses = by_hand(theirs, batches, cross_entropy)
+        losses = by_hand(theirs, batches, cross_entropy, FAST)
         assert run.telemetry().series("loss")[1] == pytest.approx(losses, abs=1e-6)
         for name, value in theirs.state_dict().items():
             torch.testing.assert_close(ours.state_dict()[name], value, msg=name)
@@ -63,7 +88,7 @@ class TestTheSameMathematics:
         ours, theirs = bert(), bert()
         run = start(ours, sentences(), optimizer=ADAMW, budget="4 epochs")
         assert run.wait()["tokens"] == 4 * 5 * (4 * 12 + 4 * 9), "padding is no token"
-        losses = by_hand(theirs, sentences(), lambda model, batch: model(**batch).loss)
+        losses = by_hand(theirs, sentences(), lambda model, batch: model(**batch).loss, FAST)
         assert run.telemetry().series("loss")[1] == pytest.approx(losses, abs=1e-6)
         assert run.recipe.architecture.stack == "bert.encoder.layer"
 
@@ -81,12 +106,15 @@ class TestTheSameMathematics:
         assert losses[0] == pytest.approx(losses[1], abs=1e-5)
 
 
-def by_hand(model: nn.Module, batches: list[Any], loss: Callable[..., torch.Tensor]) -> list[float]:
+def by_hand(
+    model: nn.Module, batches: list[Any], loss: Callable[..., torch.Tensor], adamw: dict[str, float] | None = None,
+    steps: int = 20,
+) -> list[float]:  # fmt: skip
     """The loop that people write, on the draws of ours."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(model.parameters(), **(adamw or {}))
     losses = []
     model.train()
-    for step in range(20):
+    for step in range(steps):
         torch.manual_seed(step_seed(0, step))
         value = loss(model, batches[step % len(batches)])
         value.backward()

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import torch
 from torch import nn
 
 from workbench.accelerated.batches import length_of
-from workbench.choices.choice import Choice, registry, resolve
+from workbench.choices.choice import Choice, readable, registry, resolve
 from workbench.choices.progress import parse_budget
 from workbench.errors import RecipeError, check_known
 from workbench.recipe import Recipe
@@ -18,6 +19,8 @@ from workbench.recipe import Recipe
 CHOICES = ("optimizer", "depth", "execution")
 _PLAIN = {"precision": "fp32", "compile": False}
 """Execution where nothing is said of it: what the user's own loop did; everything else is a choice."""
+PLAIN_OPTIMIZER = "torch_adamw"
+"""Optimizer where none is named."""
 _EPOCHS = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*epochs?")
 _OWN = {
     "attention": (("auto",), "chooses among the attentions of this package"),
@@ -93,6 +96,10 @@ def check_choices(choices: Mapping[str, Any], others: Iterable[str] = ()) -> Non
             )
         if given in ("epochs", "steps", "tokens", "seconds", "minutes", "hours"):
             raise RecipeError(f"{given}: how long a run trains is its budget; write budget='{value} {given}'")
+        if whole := _as_knob(given, value, choices):
+            raise RecipeError(f"{given}: a knob of {whole.partition('=')[0]}; write {whole}")
+        if isinstance(value, torch.optim.Optimizer):
+            raise RecipeError(f"{given}: {_instead_of(value)}")
         check_known("accelerate", given, (*CHOICES, *others), RecipeError)
         if not isinstance(value, str | Mapping | Choice):
             legal = list(registry(given))
@@ -101,6 +108,46 @@ def check_choices(choices: Mapping[str, Any], others: Iterable[str] = ()) -> Non
                 f"{given}: a {type(value).__name__} is not read; name a kind, with its knobs if need be, as in "
                 f"{given}={example}; legal: {', '.join(legal)}"
             )
+
+
+def _as_knob(name: str, value: Any, choices: Mapping[str, Any]) -> str:
+    """The argument that a knob belongs into; empty where the name is none, or one beside the choices."""
+    default = Recipe().execution
+    for axis in CHOICES:
+        chosen = choices.get(axis)
+        named = chosen.get("kind") if isinstance(chosen, Mapping) else chosen
+        plain = {"optimizer": PLAIN_OPTIMIZER, "execution": default.kind}.get(axis)
+        kinds = [named] if isinstance(named, str) else [plain, *registry(axis)]
+        for kind in kinds:
+            known = readable(axis).get(str(kind))
+            if known is not None and name in known.model_fields and name != "kind":
+                return f"{axis}={({} if kind == plain else {'kind': kind}) | {name: value}!r}"
+    return ""
+
+
+def _instead_of(optimizer: torch.optim.Optimizer) -> str:
+    """Why a torch optimizer is not taken, and what to write where a kind of this package computes the same."""
+    group, name = optimizer.param_groups[0], type(optimizer).__name__
+    same = type(optimizer) is torch.optim.AdamW and len(optimizer.param_groups) == 1 and not group["amsgrad"]
+    if not same:
+        return (
+            f"a {name} is not read, since a run makes its own; name a kind, with its knobs if need be, as in "
+            f"optimizer={{'kind': 'lion', 'lr': 1e-4}}; legal: {', '.join(registry('optimizer'))}"
+        )
+    knobs = {
+        "lr": group["lr"], "beta1": group["betas"][0], "beta2": group["betas"][1], "eps": group["eps"],
+        "weight_decay": group["weight_decay"],
+    }  # fmt: skip
+    fields = readable("optimizer")[PLAIN_OPTIMIZER].model_fields
+    told = {knob: float(given) for knob, given in knobs.items() if float(given) != fields[knob].default}
+    return f"an {name} is not read, since a run makes its own; " + (
+        f"the same one is optimizer={told!r}" if told else "the same one is used where optimizer is left out"
+    )
+
+
+def optimizer_of(value: Any) -> Any:
+    """The optimizer that was named; without a kind torch's AdamW, which the user's own loop most likely had."""
+    return {"kind": PLAIN_OPTIMIZER, **value} if isinstance(value, Mapping) else value
 
 
 def depth_of(value: Any) -> Any:

@@ -86,6 +86,39 @@ def rows_of(content: Any) -> int:
     return sizes[0] if sizes else 1
 
 
+def tensors_of(content: Any) -> dict[str, Tensor]:
+    """The tensors of a batch, by the names or places at which they stand."""
+    if isinstance(content, Tensor):
+        return {"": content}
+    named = content.items() if isinstance(content, Mapping) else ()
+    placed = enumerate(content) if isinstance(content, list | tuple) else named
+    return {
+        f"{key}.{inner}".rstrip("."): tensor for key, value in placed for inner, tensor in tensors_of(value).items()
+    }
+
+
+def many_rows(content: Any) -> bool:
+    """Whether a batch may well be one: all of its tensors have a first axis of rows, of equal lengths."""
+    tensors = tensors_of(content)
+    ids = tensors.get("input_ids")
+    return len({tensor.shape[:1] for tensor in tensors.values()}) < 2 and not (ids is not None and ids.ndim < 2)
+
+
+def described(content: Any) -> str:
+    """A batch in words: its type, and of each tensor the shape, and the range where it holds whole numbers.
+
+    Example:
+        >>> described({"labels": torch.tensor([[3, 9]])})
+        'a dict of labels (1, 2) of 3 to 9'
+    """
+    found = []
+    for name, tensor in tensors_of(content).items():
+        whole = tensor.numel() and not tensor.is_floating_point() and not tensor.is_complex()
+        span = f" of {int(tensor.min())} to {int(tensor.max())}" if whole and tensor.dtype != torch.bool else ""
+        found.append(f"{name} {tuple(tensor.shape)}{span}".strip())
+    return f"a {type(content).__name__}" + (f" of {', '.join(found)}" if found else "")
+
+
 def tokens_of(content: Any) -> int | None:
     """Tokens of ``input_ids`` (B, T) that ``attention_mask`` does not call padding; None without any."""
     ids = content.get("input_ids") if isinstance(content, Mapping) else None
@@ -108,10 +141,12 @@ def check_loader(loader: Any, what: str) -> None:
     """Refuse what cannot be read more than once.
 
     Raises:
-        DataError: it is not iterable, or an iterator.
+        DataError: it is not iterable, text, a mapping, or an iterator.
     """
-    if not isinstance(loader, Iterable):
+    if not isinstance(loader, Iterable) or isinstance(loader, str | bytes):
         raise DataError(f"{what}: a {type(loader).__name__} cannot be read; give a DataLoader or a list of batches")
+    if isinstance(loader, Mapping):
+        raise DataError(f"{what}: a {type(loader).__name__} is one batch; give a DataLoader or a list of batches")
     if isinstance(loader, Iterator):
         raise DataError(
             f"{what}: a {type(loader).__name__} can be read only once, and a run reads its data again in every epoch "

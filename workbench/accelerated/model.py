@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from workbench.accelerated.batches import OwnBatch, first_of
+from workbench.accelerated.batches import OwnBatch, described, first_of, many_rows
 from workbench.accelerated.stack import OwnBackbone, Watched
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import Loss, Objective, TrainingModel
 from workbench.choices.progress import Progress
-from workbench.errors import RecipeError
+from workbench.errors import RecipeError, typed_line
 
 LossFunction = Callable[[nn.Module, Any], Tensor]
 OWN_LOSS = "model(**batch).loss"
@@ -29,10 +30,20 @@ def loss_of_model(model: nn.Module, batch: Any) -> Tensor:
     """
     if not isinstance(batch, Mapping):
         raise RecipeError(
-            f"loss: the loader gives a {type(batch).__name__}, not a mapping for `{OWN_LOSS}`; say how its loss is "
+            f"loss: a batch is a {type(batch).__name__}, not a mapping for `{OWN_LOSS}`; say how its loss is "
             "computed: loss=lambda model, batch: torch.nn.functional.cross_entropy(model(batch[0]), batch[1])"
         )
-    loss = getattr(model(**batch), "loss", None)
+    try:
+        out = model(**batch)
+    except TypeError as error:
+        if refused := _not_taken(model, batch):
+            raise RecipeError(
+                f"loss: {type(model).__name__}.forward takes no {', '.join(refused)}, so `{OWN_LOSS}` is not for this "
+                "model; say how the loss is computed: loss=lambda model, batch: torch.nn.functional.cross_entropy("
+                f"model(...), batch[{refused[-1]!r}])"
+            ) from error
+        raise
+    loss = getattr(out, "loss", None)
     if loss is None:
         raise RecipeError(
             f"loss: {type(model).__name__} returns none for a batch of {', '.join(map(str, batch))}; put 'labels' into "
@@ -40,6 +51,14 @@ def loss_of_model(model: nn.Module, batch: Any) -> Tensor:
         )
     found: Tensor = loss
     return found
+
+
+def _not_taken(model: nn.Module, batch: Mapping[Any, Any]) -> list[str]:
+    """Names of a batch that the model's ``forward`` has no parameter for."""
+    taken = inspect.signature(model.forward).parameters
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in taken.values()):
+        return []
+    return [str(name) for name in batch if name not in taken]
 
 
 class OwnTraining(TrainingModel):
@@ -95,19 +114,60 @@ class Look:
     rest_flops: float
 
 
-def look_at(model: nn.Module, loss: LossFunction, layers: Iterable[nn.Module], loader: Iterable[Any]) -> Look:
+def look_at(
+    model: nn.Module, loss: LossFunction, layers: Iterable[nn.Module], loader: Iterable[Any],
+    heldout: Iterable[Any] | None = None,
+) -> Look:  # fmt: skip
     """Take a first batch and run the model on it, without a trace: of the graph for gradients nothing is kept.
 
+    Args:
+        heldout: of which a first batch must have a loss as well.
+
     Raises:
-        DataError: the loader gives no batch.
-        RecipeError: the loss is none, or has no gradients; whatever the model itself raises is raised as it is.
+        DataError: a loader gives no batch.
+        RecipeError: the loss of a first batch is none, cannot be computed, or has no gradients.
     """
+    watched = Watched(list(layers))
     with torch.random.fork_rng(devices=[]):
-        batch, watched = OwnBatch.of(first_of(loader, "loader")), Watched(list(layers))
-        # With gradients, to see whether the loss has any; what a backward pass would need is let go of at once.
-        forget = torch.autograd.graph.saved_tensors_hooks(lambda tensor: None, lambda kept: kept)
-        with quiet(model), torch.enable_grad(), forget, watched:
+        batch = _first_loss(model, loss, loader, "loader", watched)
+        if heldout is not None:
+            _first_loss(model, loss, heldout, "heldout")
+    per_token = tuple(flops / batch.tokens for flops in watched.flops)
+    return Look(batch, watched.problem(), watched.change(), per_token, watched.total / batch.tokens - sum(per_token))
+
+
+def _first_loss(
+    model: nn.Module, loss: LossFunction, loader: Iterable[Any], what: str, watched: Watched | None = None
+) -> OwnBatch:
+    """The first batch of a loader, once its loss was computed and is one that trains.
+
+    Args:
+        what: the argument that the loader was, for messages.
+        watched: looks at the layers meanwhile.
+    """
+    batch = OwnBatch.of(first_of(loader, what))
+    # With gradients, to see whether the loss has any; what a backward pass would need is let go of at once.
+    forget = torch.autograd.graph.saved_tensors_hooks(lambda tensor: None, lambda kept: kept)
+    try:
+        with quiet(model), torch.enable_grad(), forget, watched or nullcontext():
             value = loss(model, batch.to(next(model.parameters()).device).content)
+        _check_value(value)
+    except RecipeError as error:
+        raise RecipeError(f"{what}: {error}" if what == "heldout" else str(error)) from error
+    # A user's model, loss and data: whatever they raise is the answer.
+    except Exception as error:
+        advice = "" if many_rows(batch.content) else (
+            f"; these look like single samples: {what} must give batches, as torch.utils.data.DataLoader({what}, "
+            "batch_size=32) does"
+        )  # fmt: skip
+        raise RecipeError(
+            f"{what}: the loss of its first batch, {described(batch.content)}, cannot be computed: "
+            f"{' '.join(typed_line(error).split())}{advice}"
+        ) from error
+    return batch
+
+
+def _check_value(value: Any) -> None:
     if not isinstance(value, Tensor) or value.numel() != 1:
         got = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
         raise RecipeError(f"loss: must be one number, the mean over the batch, got {got}; return loss.mean()")
@@ -116,8 +176,6 @@ def look_at(model: nn.Module, loss: LossFunction, layers: Iterable[nn.Module], l
             "loss: it does not depend on any parameter that trains, so there are no gradients; return it as it was "
             "computed, without .detach(), .item(), torch.tensor(...) or torch.no_grad()"
         )
-    per_token = tuple(flops / batch.tokens for flops in watched.flops)
-    return Look(batch, watched.problem(), watched.change(), per_token, watched.total / batch.tokens - sum(per_token))
 
 
 @contextmanager

@@ -20,8 +20,16 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from workbench.accelerated.arguments import budget_of, check_choices, check_loss, check_model, depth_of, execution_of
-from workbench.accelerated.batches import check_loader, first_of, length_of, tokens_of
+from workbench.accelerated.arguments import (
+    budget_of,
+    check_choices,
+    check_loss,
+    check_model,
+    depth_of,
+    execution_of,
+    optimizer_of,
+)
+from workbench.accelerated.batches import check_loader, length_of, tokens_of
 from workbench.accelerated.model import OWN_LOSS, Look, LossFunction, look_at, loss_of_model
 from workbench.accelerated.needs import check_depth, check_execution, check_width, find_stack
 from workbench.accelerated.task import OwnTask
@@ -41,7 +49,6 @@ from workbench.runs.queue.turn import Turn, enter
 from workbench.runs.result import Result
 from workbench.runs.run import Run
 from workbench.runs.state import ENDED_WELL, FINAL, actual_status, read_state
-from workbench.training.restored import saved_checkpoint
 from workbench.training.session import Session
 from workbench.training.status import Status
 from workbench.training.worker import fail
@@ -99,8 +106,9 @@ def accelerate(
         name, notes, seed: of the run; the seed decides the order of a shuffling loader, dropout and layer dropping.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
         resume: a run of the same model and loader to continue, with its choices, instead of starting a new one.
-        **choices: ``optimizer``, ``depth`` and ``execution``, each as in a recipe. Left out: AdamW, all layers, and
-            float32 without compilation.
+        **choices: ``optimizer``, ``depth`` and ``execution``, each as in a recipe. Left out: ``torch.optim.AdamW`` as
+            it is by itself (``optimizer={"lr": 3e-4}`` changes a knob of that; a kind that is named comes with this
+            package's schedule and clipping), all layers, and float32 without compilation.
 
     Raises:
         RecipeError: a choice that is not legal, or needs something that the model lacks.
@@ -117,7 +125,6 @@ def accelerate(
     check_loader(loader, "loader")
     if heldout is not None:
         check_loader(heldout, "heldout")
-        first_of(heldout, "heldout")
     check_choices(choices, list(inspect.signature(accelerate).parameters)[:-1])
     loss = loss_of_model if loss is None else loss
     check_loss(loss)
@@ -128,7 +135,7 @@ def accelerate(
     execution = execution_of(choices.get("execution", {}))
     budget = budget_of(budget, loader)
     path, stack = find_stack(model, layers, depth)
-    look = look_at(model, loss, stack, loader)
+    look = look_at(model, loss, stack, loader, heldout)
     check_depth(depth, model, loss, path, stack, look)
     given = Given(model, loader, heldout, loss, stack, look)
     recipe = Recipe(
@@ -137,7 +144,7 @@ def accelerate(
         seed=seed,
         budget=budget,
         **_stand_ins(given, path),
-        **{**choices, "depth": depth, "execution": execution},
+        **{**choices, "depth": depth, "execution": execution, "optimizer": optimizer_of(choices.get("optimizer", {}))},
     )
     check_execution(recipe, look)
 
@@ -192,23 +199,6 @@ class AcceleratedRun(Run):
         self._done.wait()
         _again(self)
         return f"{resuming(self.folder)}, attempt {self.state.attempt}"
-
-    def load_into(self, model: nn.Module, step: int | None = None) -> nn.Module:
-        """Load a checkpoint's weights into a model of the same class; returns it.
-
-        Args:
-            step: of the checkpoint; None for the newest that is whole.
-
-        Raises:
-            RunError: no such checkpoint.
-            CheckpointError: it is damaged.
-            RuntimeError: the model has other weights.
-        """
-        saved = saved_checkpoint(self.folder, step)
-        tensors = saved.tensors["model"]
-        tensors = {**tensors, **{alias: tensors[name] for alias, name in saved.meta["tied"].items()}}
-        model.load_state_dict({name.removeprefix("model."): tensor for name, tensor in tensors.items()})
-        return model
 
     def _start(self, recipe: Recipe, lock: int, *, resume: bool) -> AcceleratedRun:
         self._done.clear()
@@ -306,7 +296,7 @@ def _resumed(
     # Before its layers are looked for: of another model the message would speak of a name that nobody gave.
     _refuse_others(earlier, {f"architecture.{k}": (getattr(began, k), v) for k, v in other.items()})
     path, stack = find_stack(model, began.stack or None, recipe.depth)
-    look = look_at(model, loss, stack, loader)
+    look = look_at(model, loss, stack, loader, heldout)
     check_depth(recipe.depth, model, loss, path, stack, look)
     given = Given(model, loader, heldout, loss, stack, look)
     stands = {axis: choice.model_dump(mode="json") for axis, choice in _stand_ins(given, path).items()}

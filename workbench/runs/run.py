@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from workbench.runs.result import Result
 
 EXPORT, MONITOR = "workbench.exporting.export", "workbench.ui.watch.monitor:Monitor"
+WEIGHTS = "workbench.accelerated.weights:load_into"
 """What ``Run`` starts or shows but must not import (runs stand below them): named here, and only here."""
 
 
@@ -319,6 +320,19 @@ class Run(Awaited["Result"]):
         target = Path(target).expanduser().absolute()
         run_module(self.folder, EXPORT, str(self.folder.path), str(target))
         return target
+
+    def load_into(self, model: Any, step: int | None = None) -> Any:
+        """Load the weights of a run of ``workbench.accelerate`` into a model of the same class; returns the model.
+
+        Args:
+            model: a torch module.
+            step: of the checkpoint; None for the newest that is whole.
+
+        Raises:
+            RunError: there is no such checkpoint, or the model's weights have other names or shapes.
+            CheckpointError: it is damaged.
+        """
+        return pkgutil.resolve_name(WEIGHTS)(self.folder, model, step)
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write one HTML page about the run so far; returns its path, which a notebook shows as a link.

@@ -116,7 +116,7 @@ def restore(
         CheckpointError: the checkpoint is damaged, or of another model.
     """
     recipe = Recipe.load(folder.recipe)
-    recipe.check_whole()
+    recipe.check_whole(folder.id)
     saved = saved_checkpoint(folder, step)
     engine = engine or Engine(recipe, torch.device("cpu"))
     vocabulary, stage = _vocabulary(folder), saved.meta.get("growth", {}).get("stage", 0)

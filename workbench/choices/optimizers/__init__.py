@@ -10,8 +10,9 @@ from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_gr
 from workbench.choices.optimizers.soap import Soap
 from workbench.choices.optimizers.sophia import Sophia
 from workbench.choices.optimizers.stable_adamw import StableAdamW
+from workbench.choices.optimizers.torch_adamw import TorchAdamW
 
 __all__ = [
     "Adafactor", "AdamW", "Lamb", "Lans", "Lion", "Muon", "Soap", "Sophia", "StableAdamW",
-    "OptimizerChoice", "parameter_groups",
+    "TorchAdamW", "OptimizerChoice", "parameter_groups",
 ]  # fmt: skip
