@@ -340,3 +340,26 @@ def test_bytes_of_heldout_tokens_sum_to_their_documents(tmp_path, sentences, alg
             sizes = store.bytes_N[begin:end]
             assert sizes.sum() == len(text.encode())
             assert sizes[0] == sizes[-1] == 0, "[CLS] and [SEP] stand for no text"
+
+
+def test_one_small_text_file_is_enough_and_too_little_says_what_helps(tmp_path):
+    draw = random.Random(1)
+    lines = [" ".join(f"w{draw.randrange(500)}" for _ in range(12)) for _ in range(1150)]
+    path = tmp_path / "my.txt"
+    path.write_text("\n\n".join(lines), encoding="utf-8")
+    assert 60_000 < path.stat().st_size < 80_000
+    prepared = prepare(data_of(path), quiet)
+    assert prepared.heldout.tokens >= 64
+    with pytest.raises(DataError, match=r"heldout_fraction \(now 1e-06\), lower data.document_characters \(now 8000\)"):
+        prepare(data_of(path, heldout_fraction=1e-6), quiet)
+
+
+def test_held_out_text_that_repeats_training_text_is_said_to_be_left_out(tmp_path, sentences):
+    texts = sentences(200)
+    train, valid = tmp_path / "train.jsonl", tmp_path / "valid.jsonl"
+    long = [" ".join(f"{name}{i}" for i in range(40)) for name in "abcdefgh"]
+    train.write_text("".join(json.dumps({"text": text}) + "\n" for text in [*texts, long[0], long[1]]))
+    valid.write_text("".join(json.dumps({"text": text}) + "\n" for text in [*(f"{text}." for text in long)]))
+    said: list[str] = []
+    prepare(Files(paths=(str(train),), heldout_paths=(str(valid),), **SMALL), said.append)
+    assert "parts of 2 held-out documents that repeat training text" in said[-1]

@@ -7,7 +7,16 @@ from itertools import pairwise
 
 import pytest
 
-from workbench.choices.data.split import NEAR, PART_CHARACTERS, Split, choose_split, document_hash, is_heldout
+from workbench.choices.data.cutting import cut
+from workbench.choices.data.split import (
+    NEAR,
+    PART_CHARACTERS,
+    SHORTER_PARTS,
+    Split,
+    choose_split,
+    document_hash,
+    is_heldout,
+)
 
 DOCUMENTS = [(("package%d" % (i % 30), "module%d" % i), "text of document %d " % i * (1 + i % 7)) for i in range(900)]  # noqa: UP031
 
@@ -76,3 +85,33 @@ def test_one_document_is_split_in_parts_and_what_stays_together_is_one_document(
     assert max(len(side.text) for side in sides if not side.heldout) > 5 * PART_CHARACTERS
     # Short documents beside it are split as before.
     assert list(split.sides((), "short")) == [("short", is_heldout("short", 0.05))]
+
+
+def words(count: int, seed: int = 0) -> str:
+    draw = random.Random(seed)
+    return " ".join("word%d" % draw.randrange(10**6) for _ in range(count))  # noqa: UP031
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_one_small_file_something_is_held_out(seed):
+    """66 kB as a text file is read: documents of about 8000 characters, of which 5% may well be none."""
+    documents = [((), piece) for piece in cut(words(6000, seed), PART_CHARACTERS)]
+    split = choose_split(documents, 0.05)
+    assert 0 < shares(split, documents) < 0.25
+    usual = Split(0.05, "part")
+    if shares(usual, documents):
+        assert split in (usual, Split(0.05, "document"))
+    else:
+        assert split.part_characters in SHORTER_PARTS
+        assert split.described()["part_characters"] == split.part_characters
+
+
+def test_where_usual_parts_hold_something_out_the_split_stays_what_it_was():
+    """Which documents are held out decides every score: hashes of what was held out before shorter parts existed."""
+    long = [((), words(200_000))]
+    assert choose_split(long, 0.05) == Split(0.05, "part")
+    assert choose_split(long, 0.05).described() == {"grain": "part", "sources": []}
+    splits = ((choose_split(long, 0.05), long), (choose_split(DOCUMENTS, 0.1), DOCUMENTS))
+    held = [side.text for split, documents in splits
+            for sources, text in documents for side in split.sides(sources, text) if side.heldout]  # fmt: skip
+    assert document_hash("|".join(held)) == 17566340230358769252

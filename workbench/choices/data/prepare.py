@@ -71,7 +71,7 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
     folder, manifest = cache_entry("tokens", key, build, say)
     stores = {split: open_store(folder, split, manifest["dtype"], **manifest[split]) for split in SPLITS}
     # After the cache: the same tokens may be too few for this batch and enough for the next recipe's.
-    _check_size(data, stores["train"], stores["heldout"])
+    _check_size(data, stores["train"], stores["heldout"], manifest["heldout_overlap_before"])
     files = manifest["files"]
     fingerprint = {
         "key": key,
@@ -174,6 +174,9 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
         f"{heldout.documents:,}; before its repeats were removed, {repeats.share:.2%} of the held-out text's runs of "
         f"{RUN_WORDS} words stood in the training text, now {repeats.overlap:.2%}"
     )
+    if repeats.shortened:
+        say(f"parts of {many(repeats.shortened, 'held-out document')} that repeat training text nearly word for word "
+            "were left out of the held-out text")  # fmt: skip
     return {
         "dtype": train.dtype.str,
         "vocabulary": asdict(vocabulary),
@@ -213,8 +216,12 @@ class _Sides:
         return (text for text in texts if text and not text.isspace())
 
 
-def _check_size(data: Data, train: TokenStore, heldout: TokenStore) -> None:
-    """Refuse a corpus that cannot fill one batch, or be scored on."""
+def _check_size(data: Data, train: TokenStore, heldout: TokenStore, repeated: float) -> None:
+    """Refuse a corpus that cannot fill one batch, or be scored on.
+
+    Args:
+        repeated: share of the held-out text that stood in the training text, and was left out.
+    """
     if train.tokens + heldout.tokens == 0:
         raise DataError(
             "the corpus is empty: no document has any text; check data.paths and data.field, if it has them"
@@ -228,8 +235,12 @@ def _check_size(data: Data, train: TokenStore, heldout: TokenStore) -> None:
             "smaller data.batch_size or a shorter data.sequence_length"
         )
     if heldout.tokens < FEWEST_HELDOUT_TOKENS:
+        characters = getattr(data, "document_characters", 0)
+        shorter = f", lower data.document_characters (now {characters})" if characters else ""
+        why = (f", without the paragraphs that repeat training text ({repeated:.0%} of its runs of {RUN_WORDS} words)"
+               if repeated else "")  # fmt: skip
         raise DataError(
-            f"the held-out split is too small: {heldout.tokens:,} tokens in {many(heldout.documents, 'document')}; a "
-            f"score needs at least {FEWEST_HELDOUT_TOKENS}; raise data.heldout_fraction (now "
-            f"{data.heldout_fraction:g}) or use more text"
+            f"the held-out split is too small: {heldout.tokens:,} tokens in {many(heldout.documents, 'document')}"
+            f"{why}; a score needs at least {FEWEST_HELDOUT_TOKENS}; raise data.heldout_fraction (now "
+            f"{data.heldout_fraction:g}){shorter} or use more text"
         )

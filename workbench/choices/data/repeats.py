@@ -101,7 +101,7 @@ class Repeats:
                 found = found[found % self._share == 0]
         self._runs = found
         self._seen = np.zeros(len(found), bool)
-        self.runs = self.repeated = 0
+        self.runs = self.repeated = self.shortened = 0
 
     def watch(self, training: Iterable[str]) -> Iterator[str]:
         """The training documents, a batch at a time; their runs are looked up on the way."""
@@ -121,12 +121,14 @@ class Repeats:
     def without(self, text: str) -> str:
         """A held-out document without the paragraphs that share a run with the training text; may be empty.
 
-        Counts the runs of the rest: :attr:`runs` and, of them, :attr:`repeated`.
+        Counts the runs of the rest, :attr:`runs` and, of them, :attr:`repeated`; and in :attr:`shortened` the documents
+        that lost something.
         """
         if 0 < self.share <= SCATTERED_SHARE:
             pieces = list(_paragraphs(text))
             repeated_W, begin_W = self._repeated_words(text)
             if repeated_W.any():
+                self.shortened += 1
                 ends = np.cumsum([len(_encoded(piece)) for piece in pieces])
                 gone = set(np.searchsorted(ends, begin_W[repeated_W], side="right").tolist())
                 text = "".join(piece for number, piece in enumerate(pieces) if number not in gone).strip()

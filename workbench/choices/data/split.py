@@ -14,6 +14,10 @@ from workbench.choices.data.data import Sourced
 RULE = "whole sources, else documents, else parts of them, by the first 8 bytes of BLAKE2b, until heldout_fraction"
 PART_CHARACTERS = 8000
 """About two pages: documents of at least twice this may be cut where whole ones do not meet the share."""
+SHORTER_PARTS = (4000, 2000, 1000, 500, 250)
+"""Where none of such parts is held out, as of one small file, the longest of these that come near the share."""
+MOST_CHARACTERS = 4_000_000
+"""Of more text, parts of two pages hold something out, unless next to nothing was asked for."""
 NEAR = (0.5, 2.0)
 """Factors of the wanted share between which the held-out share must lie; else text is split more finely."""
 
@@ -33,19 +37,21 @@ class Split(NamedTuple):
         grain: what stays together: ``source 1`` (the widest), ``source 2``, ..., ``document`` or ``part``.
         names: sources that are held out; empty for the last two, which a hash decides.
         salt: hashed before a text, so that two splits of one text are independent.
+        part_characters: at least this many in a part.
     """
 
     fraction: float
     grain: str
     names: frozenset[tuple[str, ...]] = frozenset()
     salt: str = ""
+    part_characters: int = PART_CHARACTERS
 
     def sides(self, sources: tuple[str, ...], text: str) -> Iterator[Labelled]:
         """A document with its side; where parts are split, its runs of neighbouring parts on one side."""
         if self.grain == "document":
             yield Labelled(text, is_heldout(text, self.fraction, self.salt))
         elif self.grain == "part":
-            parts_of = cut(text, PART_CHARACTERS)
+            parts_of = cut(text, self.part_characters)
             for heldout, parts in groupby(parts_of, lambda part: is_heldout(part, self.fraction, self.salt)):
                 yield Labelled("".join(parts).strip(), heldout)
         else:
@@ -53,7 +59,16 @@ class Split(NamedTuple):
 
     def described(self) -> dict[str, Any]:
         """What a manifest says of it, JSON-able."""
-        return {"grain": self.grain, "sources": sorted("/".join(name) for name in self.names)}
+        shorter = self.part_characters != PART_CHARACTERS
+        return {
+            "grain": self.grain,
+            "sources": sorted("/".join(name) for name in self.names),
+            **({"part_characters": self.part_characters} if shorter else {}),
+        }
+
+    def heldout_characters(self, documents: Iterable[Sourced]) -> int:
+        """Of documents, how much is on the held-out side."""
+        return sum(len(side.text) for sources, text in documents for side in self.sides(sources, text) if side.heldout)
 
 
 def choose_split(documents: Iterable[Sourced], fraction: float, salt: str = "") -> Split:
@@ -69,8 +84,11 @@ def choose_split(documents: Iterable[Sourced], fraction: float, salt: str = "") 
     sizes: Counter[tuple[str, ...]] = Counter()
     total = by_document = 0
     depth = None
+    small: list[Sourced] = []
     for sources, text in documents:
         total += len(text)
+        if total <= MOST_CHARACTERS:
+            small.append((sources, text))
         by_document += len(text) if is_heldout(text, fraction, salt) else 0
         # Documents without a source beside others with one: no level of sources covers all of the text.
         depth = len(sources) if depth is None else min(depth, len(sources))
@@ -86,7 +104,21 @@ def choose_split(documents: Iterable[Sourced], fraction: float, salt: str = "") 
                 names.append(name)
         if held >= low:
             return Split(fraction, f"source {level}", frozenset(names), salt)
-    return Split(fraction, "document" if low <= by_document <= high else "part", salt=salt)
+    if low <= by_document <= high:
+        return Split(fraction, "document", salt=salt)
+    return _by_parts(Split(fraction, "part", salt=salt), small if total <= MOST_CHARACTERS else [], low, high)
+
+
+def _by_parts(split: Split, documents: list[Sourced], low: float, high: float) -> Split:
+    """Of parts, shorter ones where nothing of a small text would be held out: every other split stays as it is."""
+    if not documents or split.heldout_characters(documents):
+        return split
+    found = [(shorter, shorter.heldout_characters(documents))
+             for shorter in (split._replace(part_characters=size) for size in SHORTER_PARTS)]  # fmt: skip
+    some = [(shorter, held) for shorter, held in found if held]
+    near = [shorter for shorter, held in some if low <= held <= high]
+    # Of none that is near, what leaves most to training.
+    return near[0] if near else min(some, key=lambda each: each[1])[0] if some else split
 
 
 def document_hash(text: str) -> int:
