@@ -126,6 +126,17 @@ def test_a_diff_is_a_table_in_a_notebook() -> None:
     assert "no difference" in recipe.diff(recipe)._repr_html_()
 
 
+def test_differences_print_a_line_per_knob() -> None:
+    recipe = Recipe()
+    found = recipe.diff(recipe.with_(optimizer={"lr": 0.5}, seed=7))
+    head, *lines = str(found).splitlines()
+    assert head.split() == ["knob", "here", "there"]
+    assert [line.split()[0] for line in lines] == list(found)
+    assert len({line.index(line.split()[1]) for line in lines} | {head.index("here")}) == 1
+    assert repr(found) == repr(dict(found))
+    assert str(recipe.diff(recipe)) == "no difference"
+
+
 def test_a_recipe_is_a_table_in_a_notebook_and_a_line_per_axis_in_a_terminal() -> None:
     recipe = Recipe(name="<b>\x1bone</b>", notes="none of it", data={"kind": "files", "paths": ["a\nb"]})
     head, *lines = str(recipe).splitlines()

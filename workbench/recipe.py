@@ -27,7 +27,7 @@ from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Budget, parse_budget
 from workbench.errors import RecipeError
 from workbench.fields import as_typed, by_axis, differences, flatten
-from workbench.printable import many, plain
+from workbench.printable import aligned, many, plain
 
 AXES = ("data", "objective", "architecture", "depth", "optimizer", "execution")
 SCHEMA_VERSION = 1
@@ -42,6 +42,10 @@ _PLAIN = {
 
 class Differences(dict[str, tuple[Any, Any]]):
     """The differences between two recipes, ``{path: (here, there)}``; shown as a table in a notebook."""
+
+    def __str__(self) -> str:
+        rows = ((path, *(plain(_shown(value), _LONGEST_VALUE) for value in values)) for path, values in self.items())
+        return aligned([("knob", "here", "there"), *rows]) if self else "no difference"
 
     def _repr_html_(self) -> str:
         if not self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -15,8 +16,10 @@ import pytest
 
 from workbench.changes import settable
 from workbench.cli.command import main
+from workbench.cli.runs import OWN_MODEL_TYPE
 from workbench.recipe import Recipe
 from workbench.runs import control, lease
+from workbench.runs import run as run_of_workbench
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.state import take_lock, write_state
 from workbench.telemetry import TelemetryWriter
@@ -186,3 +189,22 @@ def test_somebody_elses_run_takes_a_take_over(alive: RunFolder, capsys: pytest.C
     assert main(["stop", alive.id, "--runs", root, "--take-over"]) == 0
     thread.join()
     assert not lease.read_lease(alive).held()
+
+
+@pytest.mark.parametrize(("model_type", "told"), [("workbench", True), ("bert", False)])
+def test_an_export_that_needs_an_import_says_so(
+    alive: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    model_type: str, told: bool,
+) -> None:  # fmt: skip
+    def exported(_folder: RunFolder, _module: str, _run: str, target: str) -> None:
+        Path(target).mkdir()
+        write_json(Path(target) / "config.json", {"model_type": model_type})
+
+    monkeypatch.setattr(run_of_workbench, "run_module", exported)
+    assert main(["export", alive.id, str(tmp_path / "model"), "--runs", str(alive.path.parent)]) == 0
+    assert ("`import workbench.transformers`" in capsys.readouterr().out) == told
+
+
+def test_the_name_of_own_models_is_that_of_their_configuration() -> None:
+    source = Path(importlib.util.find_spec("workbench.transformers").origin).read_text(encoding="utf-8")  # type: ignore
+    assert f'model_type = "{OWN_MODEL_TYPE}"' in source

@@ -71,3 +71,12 @@ def test_only_our_own_classes_ask_for_an_import() -> None:
 @pytest.mark.parametrize("heldout", [None, 3, "x", [1], [{}], [{"step": None, "loss": 1}], [{"step": 1, "loss": []}]])
 def test_damaged_evaluations_are_left_out(heldout: object) -> None:
     assert "not evaluated" in model_card(presets.gpt_tiny(), SAID | {"heldout": heldout}, FACTS, "X", True)
+
+
+def test_the_architecture_is_said_as_this_model_has_it() -> None:
+    card = model_card(presets.get("gpt2_like"), SAID, FACTS, "WorkbenchForCausalLM", True)
+    assert "unless changed" not in card
+    assert "at the end; positions learned, norm layer_norm, feed-forward gelu, biases. Trained" in card
+    card = model_card(presets.gpt_tiny(), SAID, FACTS, "WorkbenchForCausalLM", True)
+    assert "positions rope, norm rms_norm" in card
+    assert "no biases. Trained" in card

@@ -93,6 +93,8 @@ def test_results_are_whole_and_json(planned: Planned, tmp_path: Path) -> None:
     assert "ending the worse half at 25% of the budget would have saved 38% of it and kept the best" in found["summary"]
     sweep.result.require()
     assert repr(sweep.result).startswith("<sweep 20")
+    assert sweep.result._repr_html_().startswith("<table><tr><th style='text-align:left'>sweep</th>")
+    assert "it says</th>" in sweep.result._repr_html_()
     assert len(repr(sweep.result)) < 410
     with pytest.raises(AttributeError, match="a sweep's result has no 'verdict'"):
         _ = sweep.result.verdict

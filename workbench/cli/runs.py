@@ -17,10 +17,14 @@ from workbench.plots.terminal import follow
 from workbench.printable import aligned, plain, plain_lines, utc
 from workbench.runs.catalogue.run_list import runs as list_runs
 from workbench.runs.catalogue.summary import summary
+from workbench.runs.folder import read_object
 from workbench.runs.knob import check_knob
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL, actual_status, read_state
 from workbench.telemetry import read_events
+
+OWN_MODEL_TYPE = "workbench"
+"""In a model's ``config.json``: transformers learns it by an import. As in :mod:`workbench.transformers`."""
 
 
 def runs(options: argparse.Namespace) -> int:
@@ -102,7 +106,9 @@ def export(options: argparse.Namespace) -> int:
     """Write the model for transformers."""
     run = Run(options.run, options.runs)
     target = run.export(options.target)
-    _print(options, f"exported to {target}", run=run.id, folder=str(target))
+    own = read_object(target / "config.json").get("model_type") == OWN_MODEL_TYPE
+    needs = "; `import workbench.transformers` before transformers loads it (its README.md says how)" if own else ""
+    _print(options, f"exported to {target}{needs}", run=run.id, folder=str(target))
     return 0
 
 

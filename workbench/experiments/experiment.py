@@ -8,7 +8,6 @@ import pkgutil
 import shutil
 import time
 from abc import abstractmethod
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
@@ -16,6 +15,7 @@ from workbench.errors import RunFailed
 from workbench.experiments.driver import start_driver
 from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
 from workbench.experiments.plan import version_here
+from workbench.experiments.result import summary_html
 from workbench.experiments.shown import Shown
 from workbench.runs.awaited import Awaited
 from workbench.runs.frame import frame
@@ -243,4 +243,4 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
         return self.summary
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.summary)}</pre>"
+        return summary_html(self.kind.noun, self.status, self.summary)

@@ -6,8 +6,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from workbench.errors import RunFailed
-from workbench.printable import plain
+from workbench.printable import facts_html, plain
 from workbench.runs.folder import write_json
+
+
+def summary_html(noun: str, status: str, summary: str) -> str:
+    """A summary (:class:`ExperimentResult`) as a table of a notebook's cell: what it is, how far, and what it says."""
+    first, *others = summary.splitlines() or [""]
+    # "race ID (NAME) STATUS: how far".
+    which, _, far = first.partition(f") {status}: ")
+    which = f"{which.removeprefix(f'{noun} ')})" if far else ""
+    return facts_html({noun: which, "status": status, "so far": far or first, "it says": "\n".join(others)})
 
 
 class ExperimentResult(dict[str, Any]):
@@ -27,6 +36,9 @@ class ExperimentResult(dict[str, Any]):
     def __repr__(self) -> str:
         # A notebook's last line: whole recipes and all rows would scroll it away.
         return f"<{plain(self['summary'], 400)}>"
+
+    def _repr_html_(self) -> str:
+        return summary_html(self.noun, str(self["status"]), str(self["summary"]))
 
     def require(self) -> None:
         """Raise unless it ended: the last line of a notebook that CI judges.

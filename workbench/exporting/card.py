@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.choices.architectures.architecture import Architecture
+from workbench.choices.architectures.modular import Modular
 from workbench.floors import Yardstick
 from workbench.printable import many
 from workbench.recipe import Recipe
@@ -50,7 +52,7 @@ def model_card(
             for part in (
                 f"---\nlibrary_name: transformers\npipeline_tag: {task}\ntags:\n- workbench\n---\n\n# {recipe.name}",
                 recipe.notes,
-                f"{type(recipe.architecture).summary()} Trained by the workbench: "
+                f"{_architecture(recipe.architecture)} Trained by the workbench: "
                 f"{type(recipe.objective).summary()[:1].lower()}{type(recipe.objective).summary()[1:]}",
                 _facts(recipe, evaluations, facts, beyond or {}),
                 f"## Use\n\n{_use(auto, class_name, own_class, causal)}",
@@ -61,6 +63,16 @@ def model_card(
         )
         + "\n"
     )
+
+
+def _architecture(choice: Architecture) -> str:
+    """One sentence about this model: a choice's own summary speaks of its defaults."""
+    summary = type(choice).summary()
+    if not isinstance(choice, Modular):
+        return summary
+    biases = "biases" if choice.bias else "no biases"
+    where = summary.partition(";")[0]
+    return f"{where}; positions {choice.positions}, norm {choice.norm}, feed-forward {choice.ffn}, {biases}."
 
 
 def _again(facts: dict[str, Any], beyond: Mapping[str, str]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from dataclasses import asdict
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +95,6 @@ class RaceResult(ExperimentResult):
         # A notebook's last line: whole recipes would scroll the verdict away.
         sentences = "; ".join(str(verdict["sentence"]) for verdict in self["verdicts"])
         return f"<race {plain(self['name'], 60)} {self['status']}: {plain(sentences, 400)}>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(plain_lines(self['summary']))}</pre>"
 
     def failures(self, fail_on: str) -> dict[str, str]:
         """Arms that fail the race, each with its sentence.
