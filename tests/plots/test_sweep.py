@@ -6,11 +6,13 @@ import math
 from dataclasses import replace
 
 import pytest
+from matplotlib.figure import Figure
 
 from workbench.plots.sweep import (
     COSTS,
     Dot,
     SweepPicture,
+    draw_means,
     figures,
     importance_figure,
     knob_figure,
@@ -19,6 +21,7 @@ from workbench.plots.sweep import (
     scale_of,
     sweep_png,
 )  # fmt: skip
+from workbench.quantities import REFERENCE_COLOUR, run_colour
 
 DOTS = [
     Dot(0, "<b>a", {"lr": 1e-3, "kind": "full"}, 3.0, [2.9, 3.1], 10.0, 2e9, 1e6),
@@ -74,3 +77,10 @@ def test_all_of_them_are_drawn_whatever_there_is(dots: list[Dot]) -> None:
     assert {name.partition("/")[0] for name in figures(picture)} == {"pareto", "knob", "parallel", "importance"}
     assert set(COSTS) == {name.partition("/")[2] for name in figures(picture) if name.startswith("pareto")}
     assert sweep_png(picture).startswith(b"\x89PNG")
+
+
+def test_a_point_has_one_colour_in_every_panel_of_the_saved_picture() -> None:
+    axes = Figure().subplots()
+    draw_means(axes, [1.0, 2.0, 3.0], [2.0, 1.0, 3.0], kept=[1])
+    drawn = {float(x): line.get_color() for line in axes.lines for x in line.get_xdata()}
+    assert drawn == {1.0: REFERENCE_COLOUR, 2.0: run_colour(0), 3.0: REFERENCE_COLOUR}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -16,6 +16,9 @@ from workbench.plots.layers_static import small_png
 from workbench.plots.palette import matplotlib_text, plotly_text
 from workbench.plots.pareto import front_of
 from workbench.quantities import REFERENCE_COLOUR, SECONDS_TRAINED, run_colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 COSTS = ("seconds", "memory_bytes", "parameters")
 _SIZE_INCHES, _DOTS_PER_INCH = (10.0, 4.2), 100
@@ -193,7 +196,7 @@ def sweep_png(picture: SweepPicture) -> bytes:
         places, ticks = scale_of(picture, path)
         seeds = [(places[at], score) for at, dot in enumerate(picture.dots) for score in dot.scores]
         axes.plot([place for place, _ in seeds], [score for _, score in seeds], ".", color=REFERENCE_COLOUR, alpha=0.6)
-        axes.plot(places, y, "o", color=run_colour(0))
+        draw_means(axes, places, y, kept)
         axes.set_xticks([at for at, _ in ticks], [matplotlib_text(text)[:14] for _, text in ticks], fontsize=8)
         share = f" ({picture.importance[path]:.0%})" if path in picture.importance else ""
         axes.set_xlabel(f"{matplotlib_text(path)}{share}", fontsize=9)
@@ -203,6 +206,13 @@ def sweep_png(picture: SweepPicture) -> bytes:
         axes.spines[["top", "right"]].set_visible(False)
     canvas.draw()
     return small_png(np.asarray(canvas.buffer_rgba()))
+
+
+def draw_means(axes: Axes, x: Sequence[float], y: Sequence[float], kept: Sequence[int]) -> None:
+    """Points of a sweep against a knob, in the colours that they have beside it: those on the front, and the others."""
+    beaten = [at for at in range(len(x)) if at not in kept]
+    for dots, colour in ((beaten, REFERENCE_COLOUR), (kept, run_colour(0))):
+        axes.plot([x[at] for at in dots], [y[at] for at in dots], "o", color=colour)
 
 
 def _add_dots(

@@ -47,7 +47,8 @@ class SweepView(ExperimentView):
             below = ipywidgets.VBox([Page(), self.panel, self.opened])
             below.add_class("lab-root")
             cell_widgets.shown(below)
-            text = f"Pictures and buttons of sweep {self.sweep.folder.name}: run this cell again."
+            # A saved notebook has the pictures right above.
+            text = f"Buttons of sweep {self.sweep.folder.name}: run this cell again."
             display(view_bundle(below.model_id, text), raw=True)
             display(STANDS_ABOVE, raw=True)
         return self
