@@ -1,4 +1,4 @@
-/* sources sha256:73df14cc336191b676a2c6729e361c24db83e519cc4261589b870a7cd516bd16
+/* sources sha256:7bf730036d0be6b790eaee6082cd93843bbe8a3028e54b998096178e0fcd7142
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)
