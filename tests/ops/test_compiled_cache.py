@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from torch._inductor import config, cpu_vec_isa
 
-from workbench.ops.compiled_cache import damaged_library, mending
+from workbench.ops.compiled_cache import damaged_library, mending, probe_instructions
 
 # Each compiles in a process of its own that has loaded no library yet; forked, for loading torch takes longest.
 PROGRAM = """
@@ -61,3 +63,52 @@ def test_other_errors_and_a_file_that_stays_damaged_are_raised(tmp_path: Path) -
     with pytest.raises(ImportError, match="file too short"):
         mending(compile_again)
     assert len(calls) == 2
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """A processor with two sets of instructions, a compiler that knows those in the list, and nobody's own word."""
+    known = ["avx2", "avx512"]
+    monkeypatch.setattr(cpu_vec_isa, "x86_isa_checker", lambda: ["avx2", "avx512"])
+    monkeypatch.setattr(cpu_vec_isa, "valid_vec_isa_list", lambda: list(known))
+    with config.patch({"cpp.vec_isa_ok": None}):
+        yield known
+
+
+def test_a_compiler_is_asked_for_its_instructions_once_per_machine(asked: list[str], tmp_path: Path) -> None:
+    probe_instructions(tmp_path)
+    assert config.cpp.vec_isa_ok is True
+    config.cpp.vec_isa_ok = None
+    asked.clear()  # whoever asked now would be told of none
+    probe_instructions(tmp_path)
+    assert config.cpp.vec_isa_ok is True
+    # On another machine, it is asked.
+    config.cpp.vec_isa_ok = None
+    probe_instructions(tmp_path / "other")
+    assert config.cpp.vec_isa_ok is None
+
+
+def test_a_compiler_that_lacks_instructions_is_asked_every_time(asked: list[str], tmp_path: Path) -> None:
+    asked.remove("avx512")
+    probe_instructions(tmp_path)
+    assert config.cpp.vec_isa_ok is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_word_of_ones_own_about_instructions_stands(asked: list[str], tmp_path: Path) -> None:
+    config.cpp.vec_isa_ok = False
+    probe_instructions(tmp_path)
+    assert config.cpp.vec_isa_ok is False
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_kernels_are_the_same_whether_a_compiler_was_asked_or_not() -> None:
+    cpu_vec_isa.valid_vec_isa_list.cache_clear()
+    with config.patch({"cpp.vec_isa_ok": None}):
+        usable = cpu_vec_isa.valid_vec_isa_list()
+    offered = {word for each in cpu_vec_isa.x86_isa_checker() for word in each.split()}
+    if {word for each in usable for word in str(each).split()} != offered:
+        pytest.skip(f"this compiler lacks instructions: the processor has {offered}")
+    cpu_vec_isa.valid_vec_isa_list.cache_clear()
+    with config.patch({"cpp.vec_isa_ok": True}):
+        assert cpu_vec_isa.valid_vec_isa_list() == usable

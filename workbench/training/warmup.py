@@ -14,7 +14,7 @@ from workbench.cache_folder import cache_folder
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.progress import LOOK_AHEAD, Progress, progress_at
-from workbench.ops.compiled_cache import mending
+from workbench.ops.compiled_cache import mending, probe_instructions
 from workbench.ops.remembered import FOLDER, recalled, remember, subject_of
 from workbench.ops.timing import wait_for
 from workbench.telemetry import number
@@ -35,6 +35,8 @@ def compile_ahead(training: Training) -> float:
     and of labels, each with all existing layers running.
     """
     began = time.perf_counter()
+    if training.engine.compiled and training.engine.device.type == "cpu":
+        probe_instructions(cache_folder() / FOLDER)
     mending(lambda: _meet_graphs(training))
     wait_for(training.engine.device)
     forget_peak(training.engine.device)

@@ -29,6 +29,15 @@ def test_everything_installed_twice_the_same():
     assert packages == installed_packages()
 
 
+def test_a_process_that_has_imported_setuptools_finds_the_same(monkeypatch: pytest.MonkeyPatch):
+    before = installed_packages()
+    setuptools = importlib.metadata.distribution("setuptools")
+    copies = str(setuptools.locate_file("setuptools/_vendor"))
+    assert list(importlib.metadata.distributions(path=[copies])), "this setuptools has no copies of other packages"
+    monkeypatch.syspath_prepend(copies)
+    assert installed_packages() == before
+
+
 def test_our_own_documentation_is_left_out_unless_it_is_named():
     assert "workbench" not in {p.name for p in installed_packages()}, "losses would move with every commit"
     assert [p.name for p in installed_packages(("workbench",))] == ["workbench"]

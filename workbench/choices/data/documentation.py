@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import sys
 import sysconfig
 from dataclasses import dataclass
 
@@ -17,12 +18,13 @@ STANDARD_LIBRARY = "python"
 _OURS = "workbench"
 
 _TEXT_ENDINGS = (".rst", ".md", ".txt")
-# Folders of tests, of copies of other packages, and of what only generates code.
-_SKIPPED_FOLDERS = frozenset(
+_COPIES = frozenset({"_vendor", "vendor", "_vendored", "vendored", "extern", "externals", "third_party"})
+"""Folders of copies of other packages."""
+# Of tests as well, and of what only generates code.
+_SKIPPED_FOLDERS = _COPIES | frozenset(
     """
-    test tests testing _test _tests idlelib lib2to3 turtledemo site-packages dist-packages _vendor vendor
-    _vendored vendored extern externals third_party __pycache__ node_modules licenses template templates
-    fixtures
+    test tests testing _test _tests idlelib lib2to3 turtledemo site-packages dist-packages __pycache__ node_modules
+    licenses template templates fixtures
     """.split()  # noqa: SIM905
 )
 _SKIPPED_TEXTS = re.compile(
@@ -63,7 +65,9 @@ def installed_packages(only: tuple[str, ...] = ()) -> list[Package]:
     found = {STANDARD_LIBRARY: standard_library()} if not only or STANDARD_LIBRARY in only else {}
     wanted = {_normal(name) for name in only}
     names = {STANDARD_LIBRARY}
-    for distribution in importlib.metadata.distributions():
+    # Whoever has imported setuptools, as torch's compiler does, has its copies of other packages on the path.
+    path = [folder for folder in sys.path if os.path.basename(folder) not in _COPIES]
+    for distribution in importlib.metadata.distributions(path=path):
         # Of the metadata only two header lines are needed; parsing all 170 of them takes seconds.
         header = (distribution.read_text("METADATA") or "").partition("\n\n")[0]
         fields = dict(re.findall(r"^(Name|Version): *(.+)$", header, re.M))
