@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from torch._dynamo import config as dynamo_config
 from torch._inductor import config, cpu_vec_isa
 
 from workbench.ops.compiled_cache import damaged_library, mending, probe_instructions
@@ -99,6 +100,13 @@ def test_a_word_of_ones_own_about_instructions_stands(asked: list[str], tmp_path
     config.cpp.vec_isa_ok = False
     probe_instructions(tmp_path)
     assert config.cpp.vec_isa_ok is False
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nobody_is_asked_for_instructions_where_nothing_is_compiled(asked: list[str], tmp_path: Path) -> None:
+    with dynamo_config.patch(disable=True):
+        probe_instructions(tmp_path)
+    assert config.cpp.vec_isa_ok is None
     assert list(tmp_path.iterdir()) == []
 
 

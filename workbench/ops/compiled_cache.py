@@ -65,10 +65,12 @@ def probe_instructions(folder: Path) -> None:
     Args:
         folder: of what is remembered of this machine.
     """
+    import torch._dynamo
     from torch._inductor import config, cpu_vec_isa
 
-    if config.cpp.vec_isa_ok is not None:
-        return  # somebody's own word, or ours of before
+    # Nothing is compiled; or there is somebody's own word, or ours of before.
+    if torch._dynamo.config.disable or config.cpp.vec_isa_ok is not None:
+        return
     subject = subject_of(torch.device("cpu"), threads=1)
     if recalled(folder, PROBE, subject) is None:
         offered = set(cpu_vec_isa.x86_isa_checker())
