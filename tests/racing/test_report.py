@@ -54,4 +54,4 @@ def test_a_mean_is_explained_only_where_there_is_one(planned: Planned) -> None:
     text = held(planned(name="short"), lambda entry: 2.99).report().read_text()
     assert "Diamond: their mean" not in text
     assert "with its interval" not in text
-    assert "and nothing was compared" in text
+    assert "so nothing was compared" in text

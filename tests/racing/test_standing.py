@@ -172,7 +172,7 @@ def test_where_no_seed_has_learned_nothing_was_compared(six: RacePlan) -> None:
              for entry, each in readings(six, 4, baseline=2.99, mine=2.99).items()}  # fmt: skip
     now = judged(six, found)
     assert (now.verdicts["mine"].verdict, now.verdicts["mine"].unmeasured) == ("undecided", True)
-    assert told(six, now).endswith("below word frequencies, and nothing was compared; give it a larger budget")
+    assert told(six, now).endswith("below word frequencies, so nothing was compared; give it a larger budget")
 
 
 def test_a_reference_on_the_floor_is_no_place_on_the_curve(six: RacePlan) -> None:

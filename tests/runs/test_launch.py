@@ -81,7 +81,7 @@ def test_what_this_machine_cannot_carry_out_is_refused_before_there_is_a_run(cor
 
 @pytest.mark.parametrize("recipe", ["fast", {"name": "fast"}])
 def test_what_is_no_recipe_is_refused(recipe: object, root: Path) -> None:
-    with pytest.raises(RunError, match=r"launch takes a Recipe, got .*presets\.get"):
+    with pytest.raises(RecipeError, match=r"launch takes a Recipe, got .*presets\.get"):
         launch(recipe, runs_dir=root)  # type: ignore[arg-type]
     assert not root.exists() or not list(root.iterdir())
 

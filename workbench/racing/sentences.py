@@ -112,9 +112,9 @@ def _by_counts(verdict: Verdict, arm: str, base: str) -> str:
         p = "" if verdict.counts_p is None else f" (p {verdict.counts_p:.2g} by Fisher's exact test)"
         return (f"{arm} is {verdict.verdict} than {base} by the count of seeds that learned: {learned}{p}, and means "
                 "are compared only where all do")  # fmt: skip
-    why = "nothing was compared" if verdict.unmeasured else "means are compared only where all do"
+    why = "so nothing was compared" if verdict.unmeasured else "and means are compared only where all do"
     advice = "; give it a larger budget" if verdict.baseline_left_floor[0] < verdict.baseline_left_floor[1] else ""
-    return f"{arm} against {base}: undecided at this budget. {learned}, and {why}{advice}"
+    return f"{arm} against {base}: undecided at this budget. {learned}, {why}{advice}"
 
 
 def brief_words(verdicts: Iterable[Verdict]) -> str:

@@ -50,18 +50,19 @@ def launch(
         say: called with one line if the run waits or shares the machine.
 
     Raises:
-        RecipeError: the name is not a legal one, parts of the recipe were the user's own objects, or this machine
-            cannot execute it.
-        RunError: not a recipe, no such launcher, no such priority, ``initial`` is not a complete checkpoint,
-            ``run_id`` exists, the runs folder cannot be written to (for example a full disk), or the process could
-            not be started. No partial files are left behind.
+        RecipeError: not a recipe, the name is not a legal one, parts of the recipe were the user's own objects, or
+            this machine cannot execute it.
+        RunError: no such launcher, no such priority, ``initial`` is not a complete checkpoint, ``run_id`` exists, the
+            runs folder cannot be written to (for example a full disk), or the process could not be started. No partial
+            files are left behind.
 
     Example:
         >>> run = launch(presets.bert_tiny(), runs_dir="runs")  # doctest: +SKIP
         >>> run.wait()["heldout_loss"]  # doctest: +SKIP
     """
-    if not hasattr(recipe, "with_"):
-        raise RunError(f"launch takes a Recipe, got {recipe!r}; a preset by name: workbench.presets.get('fast')")
+    from workbench.recipe import check_recipe
+
+    check_recipe(recipe, "launch")
     recipe.check_whole()
     launcher, priority = launcher_named(on), checked_priority(priority)
     if name is not None:
