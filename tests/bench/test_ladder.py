@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 
 from workbench.bench import ladder
 from workbench.bench.ladder import DEFAULT, FINE, ROUGH, TUNED, Arm, Search, climb, fewest_steps, settled, summary
+from workbench.bench.ladder_stage import Train
 from workbench.bench.ladder_tracks import TRACKS, causal
 from workbench.bench.presets import TUNING_SEED
 from workbench.errors import RecipeError, WorkbenchError
@@ -22,17 +24,22 @@ BEST_RATE = 2e-3
 PROGRESS = {"default": (0.0, 0.4), "tuned": (0.0, 0.2), "ours": (0.0, 0.1), "better": (0.4, 0.1), "worse": (-0.4, 0.1)}
 
 
-def trainer(arm: Arm) -> ladder.Train:
+def trainer(arm: Arm) -> Train:
     """A world in which twice the steps give 0.5 nats, and one rate is best."""
     ahead, seconds = PROGRESS[arm.what.partition(":")[0]]
 
-    def train(recipe: Recipe) -> dict[str, Any]:
+    def trained(recipe: Recipe) -> dict[str, Any]:
         steps = int(recipe.budget.amount)
         off = abs(math.log2(recipe.optimizer.lr / BEST_RATE)) / 10
         loss = 10 - 0.5 * math.log2(steps) - ahead + off + recipe.seed % 7 / 1000
         return {"loss": loss, "steps": steps, "cpu_seconds": steps * seconds}
 
-    return train
+    return each(trained)
+
+
+def each(trained: Callable[[Recipe], dict[str, Any]]) -> Train:
+    """Of several recipes."""
+    return lambda recipes: [trained(recipe) for recipe in recipes]
 
 
 def arms() -> list[Arm]:
@@ -53,10 +60,11 @@ def test_a_rough_search_takes_fewer_runs() -> None:
         train, losses = trainer(arms()[2]), list[float]()
 
         def noted(recipe: Recipe) -> dict[str, Any]:
-            losses.append(train(recipe)["loss"])
-            return train(recipe)
+            (run,) = train([recipe])
+            losses.append(run["loss"])
+            return run
 
-        assert fewest_steps(noted, causal(600), 6.0, 340, search)
+        assert fewest_steps(each(noted), causal(600), 6.0, 340, search)
         return losses
 
     fine, rough = trained(FINE), trained(ROUGH)
@@ -93,11 +101,11 @@ def test_a_score_out_of_reach_is_given_up(loss: float | None) -> None:
         tried.append(int(recipe.budget.amount))
         return {"loss": loss, "steps": tried[-1], "cpu_seconds": 1.0}
 
-    assert fewest_steps(train, causal(600), 6.0, 100) is None
+    assert fewest_steps(each(train), causal(600), 6.0, 100) is None
     assert len(tried) == FINE.tries
     assert tried == sorted(tried)
     with pytest.raises(WorkbenchError, match="does not reach"):
-        climb(arms(), [], lambda arm: trainer(arm) if arm.what == "default" else train)
+        climb(arms(), [], lambda arm: trainer(arm) if arm.what == "default" else each(train))
 
 
 def test_only_what_pays_stays_and_every_arm_is_tuned() -> None:
@@ -113,6 +121,21 @@ def test_only_what_pays_stays_and_every_arm_is_tuned() -> None:
     assert found["arms"][-1].recipe.data.most_rows == 16
 
 
+def test_an_arm_begins_with_what_the_one_before_it_came_to() -> None:
+    tried: dict[str, list[float]] = {"default": [], "tuned": [], "ours": []}
+
+    def noting(arm: Arm) -> Train:
+        def trained(recipe: Recipe) -> dict[str, Any]:
+            tried[arm.what].append(recipe.optimizer.lr)
+            return trainer(arm)([recipe])[0]
+
+        return each(trained)
+
+    climb(arms(), [], noting)
+    assert tried["default"][0] != BEST_RATE
+    assert [tried[what][0] for what in ("tuned", "ours")] == [BEST_RATE, BEST_RATE]
+
+
 def test_steps_are_settled_by_the_mean_of_the_pilot_seeds() -> None:
     """One of three stays on the plateau until there are steps enough."""
     arm = arms()[2]
@@ -121,15 +144,15 @@ def test_steps_are_settled_by_the_mean_of_the_pilot_seeds() -> None:
         steps = recipe.budget.amount
         return {"loss": 9.0 if recipe.seed == TUNING_SEED + 1 and steps < 280 else 5.9}
 
-    assert settled(arm, 6.0, train).recipe.budget.amount == 282  # 256, 269, 282
-    assert settled(arm, 5.0, train) == arm
+    assert settled(arm, 6.0, each(train)).recipe.budget.amount == 282  # 256, 269, 282
+    assert settled(arm, 5.0, each(train)) == arm
 
 
 def test_untuned_arms_keep_their_rate() -> None:
     found = climb(arms(), [("better: b", {"data.batch_size": 16})], trainer, tune=False)
     start = causal(256)
     assert {arm.recipe.optimizer for arm in found["arms"]} == {start.optimizer}
-    assert found["target"] == trainer(arms()[0])(start)["loss"]
+    assert found["target"] == trainer(arms()[0])([start])[0]["loss"]
     assert [arm.what for arm in found["arms"]] == ["default", "tuned", "ours", "better: b"]
 
 
@@ -191,6 +214,13 @@ def test_the_gpu_s_ladder_needs_one(tmp_path: Path) -> None:
     with pytest.raises(WorkbenchError, match="cuda"):
         ladder.main(["--gpu", "--out", str(tmp_path / "ladder.json")])
     assert not (tmp_path / "ladder.json").exists()
+
+
+@pytest.mark.parametrize("asked", [0, 10_000])
+def test_more_runs_at_once_than_there_are_cores_are_refused(asked: int, tmp_path: Path) -> None:
+    with pytest.raises(WorkbenchError, match=rf"--at-once: .* use 1\.\.\d+, got {asked}"):
+        ladder.main(["--at-once", str(asked), "--out", str(tmp_path / "ladder.json")])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_seed_is_refused_before_anything_is_trained(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,13 @@ from workbench.bench import presets as bench
 from workbench.recipe import Recipe
 
 
+def each(loss_of: Callable[[Recipe], float]) -> Callable[[Sequence[Recipe]], list[float]]:
+    """Of several recipes."""
+    return lambda recipes: [loss_of(recipe) for recipe in recipes]
+
+
 def bowl(lr: float, warmup: float):
-    """A loss that is least at one rate and warm-up, as a function of the recipe; with every recipe it was asked for."""
+    """Losses that are least at one rate and warm-up, of several recipes; with every recipe they were asked for."""
     seen: list[tuple[float, float]] = []
 
     def loss_of(recipe: Recipe) -> float:
@@ -22,14 +28,14 @@ def bowl(lr: float, warmup: float):
         seen.append((recipe.optimizer.lr, at))
         return 5 + abs(math.log2(recipe.optimizer.lr / lr)) + abs(at - warmup)
 
-    return loss_of, seen
+    return each(loss_of), seen
 
 
 @pytest.mark.parametrize("factor", [0.125, 0.5, 1.0, 4.0])
 def test_the_best_rate_is_interior_or_as_far_as_the_search_goes(factor: float) -> None:
     start = presets.fast().optimizer.lr
-    loss_of, seen = bowl(start * factor, presets.fast().optimizer.schedule.warmup)
-    best, loss = bench.sweep(presets.fast(), loss_of)
+    losses_of, seen = bowl(start * factor, presets.fast().optimizer.schedule.warmup)
+    best, loss = bench.sweep(presets.fast(), losses_of)
     assert best.optimizer.lr == pytest.approx(start * factor)
     assert loss == pytest.approx(5)
     assert len(seen) == len(set(seen)), "nothing is trained twice"
@@ -41,23 +47,25 @@ def test_the_best_rate_is_interior_or_as_far_as_the_search_goes(factor: float) -
 def test_the_search_follows_the_slope_but_not_for_ever(optimum: float, found: float, tried: int) -> None:
     recipe = presets.fast().with_(optimizer={"lr": 1.0, "schedule": {"kind": "linear"}})
     rates: list[float] = []
-    best, _ = bench.sweep(recipe, lambda at: rates.append(at.optimizer.lr) or abs(math.log2(at.optimizer.lr / optimum)))
+    best, _ = bench.sweep(
+        recipe, each(lambda at: rates.append(at.optimizer.lr) or abs(math.log2(at.optimizer.lr / optimum)))
+    )
     assert best.optimizer.lr == pytest.approx(found)
     assert len(rates) == tried
 
 
 def test_the_search_leaves_a_cliff_downwards() -> None:
     start = presets.fast().optimizer.lr
-    best, _ = bench.sweep(presets.fast(), lambda at: 5.0 if at.optimizer.lr <= start / 4 else math.inf)
+    best, _ = bench.sweep(presets.fast(), each(lambda at: 5.0 if at.optimizer.lr <= start / 4 else math.inf))
     assert best.optimizer.lr in (start / 4, start / 8)
-    assert bench.sweep(presets.fast(), lambda at: math.inf)[1] == math.inf
+    assert bench.sweep(presets.fast(), each(lambda at: math.inf))[1] == math.inf
 
 
 @pytest.mark.parametrize("other", [0.05, 0.2, 0.4])
 def test_a_longer_warmup_is_tried_with_a_higher_rate(other: float) -> None:
     start = presets.fast().optimizer.lr
-    loss_of, seen = bowl(start, other)
-    best, _ = bench.sweep(presets.fast(), loss_of)
+    losses_of, seen = bowl(start, other)
+    best, _ = bench.sweep(presets.fast(), losses_of)
     assert best.optimizer.schedule.warmup == other
     assert (start * 2, other) in seen
     assert any(share == 0.4 for _, share in seen) == (other >= 0.2), "beyond the longest only where it won"
@@ -66,7 +74,7 @@ def test_a_longer_warmup_is_tried_with_a_higher_rate(other: float) -> None:
 def test_a_schedule_without_warmup_is_left_alone() -> None:
     linear = presets.fast().with_(optimizer={"schedule": {"kind": "linear"}})
     rates: list[float] = []
-    bench.sweep(linear, lambda recipe: rates.append(recipe.optimizer.lr) or abs(math.log(recipe.optimizer.lr / 1e-3)))
+    bench.sweep(linear, each(lambda at: rates.append(at.optimizer.lr) or abs(math.log(at.optimizer.lr / 1e-3))))
     assert len(rates) == len(set(rates)) >= 3
 
 

@@ -1,21 +1,22 @@
 """From transformers' Trainer to the best recipe, one rung a time: seconds until a held-out score is reached.
 
 Claim 3 of an honest comparison. The default Trainer, its rate and warm-up swept at its whole budget, sets the score.
-Every arm, the tuned Trainer included, then looks for the fewest steps after which its own decayed run reaches that
-score, its rate and warm-up swept there by the same search; a rung that makes it no faster is tried, noted and left out.
-All of this on one seed that no result is reported on. Two more such seeds then say how many steps each arm needs for
-all three to reach the score in the mean; fresh seeds follow, at these steps. Seconds are of the process's processor
-time, on one thread, without compilation, so that a busy moment counts less.
+Every arm, the tuned Trainer included, begins with what the arm before it came to, and looks for the fewest steps after
+which its own decayed run reaches that score, its rate and warm-up swept there by the same search; a rung that makes it
+no faster is tried, noted and left out. All of this on one seed that no result is reported on. Two more such seeds then
+say how many steps each arm needs for all three to reach the score in the mean; fresh seeds follow, at these steps.
+Seconds are of the process's processor time, on one thread, without compilation, so that a busy moment counts less; two
+runs of one arm train side by side on two cores, each with one to itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,8 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import t as student
 
-from workbench.bench.contender import Contender, note
+from workbench.bench.contender import note
+from workbench.bench.ladder_stage import Arm, Stage, Train
 from workbench.bench.ladder_tracks import TRACKS
 from workbench.bench.presets import TUNING_SEED, nats_of, seconds_of, sweep
 from workbench.bench.presets import WORKER as OURS
@@ -48,7 +50,6 @@ MORE_STEPS, MOST_TIMES = 1.05, 12
 """Factor on the steps of an arm whose pilot seeds do not reach the score in the mean, and how often it is applied. A
 larger one takes an arm past the score: 1.2 times as many steps brought the tuned Trainer 0.38 nats below it."""
 
-Train = Callable[[Recipe], dict[str, Any]]
 Rung = tuple[str, Mapping[str, Any]]
 """What is new, and the changes to the recipe."""
 
@@ -71,23 +72,6 @@ ROUGH = Search(0.16, 4, 0.8)
 """Without tuning, where arms are compared roughly: runs of so few steps are where the loss falls fastest."""
 
 
-@dataclass(frozen=True)
-class Arm:
-    """A contender of the ladder.
-
-    Attributes:
-        what: is new beside the one before.
-        module: that trains it, in a process of its own, started with ``setting``.
-        recipe: with the rate, warm-up and steps found so far.
-    """
-
-    name: str
-    what: str
-    module: str
-    recipe: Recipe
-    setting: Mapping[str, Any]
-
-
 def fewest_steps(
     train: Train, recipe: Recipe, target: float, start: int, search: Search = FINE
 ) -> tuple[Recipe, dict[str, Any]] | None:
@@ -102,7 +86,7 @@ def fewest_steps(
     steps = start
     while steps not in tried and len(tried) < search.tries:
         candidate = recipe.with_(budget={"amount": steps})
-        run = train(candidate)
+        (run,) = train([candidate])
         tried[steps] = nats_of(run)
         if tried[steps] <= target and (found is None or steps < found[0].budget.amount):
             found = candidate, run
@@ -142,11 +126,11 @@ def climb(
         score, and those it had to beat).
     """
     default, *others = arms
-    tuned, target = (sweep if tune else _kept)(default.recipe, lambda recipe: nats_of(trainer(default)(recipe)))
+    tuned, target = (sweep if tune else _kept)(default.recipe, partial(_losses, trainer(default)))
     placed, seconds, left_out = [replace(default, recipe=tuned)], math.inf, []
     steps = int(tuned.budget.amount)
     for arm in others:
-        found = _placed(arm, target, steps, trainer(arm), tune)
+        found = _placed(replace(arm, recipe=placed[-1].recipe), target, steps, trainer(arm), tune)
         if found is None:
             raise WorkbenchError(f"'{arm.name}' does not reach {target:.3f} nats; give the ladder more --steps")
         placed.append(found[0])
@@ -167,9 +151,13 @@ def climb(
     return {"target": target, "arms": placed, "left_out": left_out}
 
 
-def _kept(recipe: Recipe, loss_of: Callable[[Recipe], float]) -> tuple[Recipe, float]:
+def _kept(recipe: Recipe, losses_of: Callable[[Sequence[Recipe]], list[float]]) -> tuple[Recipe, float]:
     """What :func:`sweep` returns, of the recipe as it is."""
-    return recipe, loss_of(recipe)
+    return recipe, losses_of([recipe])[0]
+
+
+def _losses(train: Train, recipes: Sequence[Recipe]) -> list[float]:
+    return [nats_of(run) for run in train(recipes)]
 
 
 def _placed(arm: Arm, target: float, steps: int, train: Train, tune: bool) -> tuple[Arm, float] | None:
@@ -177,7 +165,7 @@ def _placed(arm: Arm, target: float, steps: int, train: Train, tune: bool) -> tu
     first = found = fewest_steps(train, arm.recipe, target, steps, FINE if tune else ROUGH)
     if tune:
         start = arm.recipe.with_(budget={"amount": steps}) if first is None else first[0]
-        tuned, _ = sweep(start, lambda recipe: nats_of(train(recipe)))
+        tuned, _ = sweep(start, partial(_losses, train))
         found = fewest_steps(train, tuned, target, int(tuned.budget.amount)) or first
     if found is None:
         return None
@@ -191,7 +179,7 @@ def settled(arm: Arm, target: float, train: Train) -> Arm:
     """The arm with as many steps as the mean of its pilot seeds takes to reach the target; as it was where none do."""
     recipe = arm.recipe
     for _ in range(1 + MOST_TIMES):
-        loss = statistics.fmean(nats_of(train(recipe.with_(seed=seed))) for seed in PILOT_SEEDS)
+        loss = statistics.fmean(_losses(train, [recipe.with_(seed=seed) for seed in PILOT_SEEDS]))
         note(f"{arm.name}: {recipe.budget}, {loss:.3f} nats in the mean of the pilot seeds")
         if loss <= target:
             return replace(arm, recipe=recipe)
@@ -228,32 +216,9 @@ def _interval(values: Sequence[float]) -> list[float] | None:
     return [mean - half, mean + half]
 
 
-@contextmanager
-def stage(results: ResultsFile) -> Iterator[Callable[[Arm], Train]]:
-    """Gives the trainer of an arm: one child process per module and setting, and no run trained twice."""
-    with ExitStack() as stack:
-        children: dict[str, Contender] = {}
-
-        def train(arm: Arm, recipe: Recipe) -> dict[str, Any]:
-            way = f"{arm.module.rpartition('.')[2]}{'-tuned' if arm.setting.get('tuned') else ''}"
-            warmup = getattr(recipe.optimizer.schedule, "warmup", None)
-            key = f"{way}/{arm.what}/lr={recipe.optimizer.lr:g}/warmup={warmup}/{recipe.budget}/seed={recipe.seed}"
-            run = results.known(key, recipe)
-            if run is None:
-                if way not in children:
-                    setting = {"name": way, "recipe": arm.recipe.to_dict(), **arm.setting}
-                    children[way] = stack.enter_context(Contender(arm.module, setting))
-                    results.put(**children[way].ready)
-                run = children[way].ask({"recipe": recipe.to_dict()})
-                results.add(key, recipe, run)
-                note(f"{key}: {nats_of(run):.4f} nats, {seconds_of(run):.1f} s")
-            return run
-
-        yield lambda arm: partial(train, arm)
-
-
 def main(argv: list[str]) -> int:
     """``workbench bench ladder``: climb, train fresh seeds, print the table, save JSON and waterfall; resumable."""
+    cores = os.cpu_count() or 1
     parser = argparse.ArgumentParser(prog="workbench bench ladder", description=__doc__)
     parser.add_argument("--track", choices=TRACKS, default="causal", help="where it begins (%(default)s)")
     parser.add_argument("--gpu", action="store_const", dest="track", const="bert_base", help="the track bert_base")
@@ -262,15 +227,19 @@ def main(argv: list[str]) -> int:
         "--steps", type=int, help="of the default Trainer, whose end is the score to reach (the track's own)"
     )
     parser.add_argument("--seeds", type=int, default=SEEDS, help="fresh ones, 1 to N")
+    parser.add_argument("--at-once", type=int, default=min(2, cores), metavar="N",
+                        help="runs side by side, each on a core of its own (%(default)s)")  # fmt: skip
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="a knob of every arm")
-    parser.add_argument("--untuned", action="store_true", help="minutes instead of an hour and a half: every arm keeps "
-                        "the rate and the warm-up that it begins with")  # fmt: skip
+    parser.add_argument("--untuned", action="store_true", help="minutes instead of three quarters of an hour: every "
+                        "arm keeps the rate and the warm-up that it begins with")  # fmt: skip
     parser.add_argument("--eager", action="store_true", help="nothing is compiled, neither theirs nor ours: where "
                         "compiling would take longer than training")  # fmt: skip
     parser.add_argument("--show", action="store_true", help="print what the results file holds, and train nothing")
     options = parser.parse_args(argv)
     if options.seeds < 1:
         raise WorkbenchError(f"--seeds: a ladder needs 1 fresh seed or more, got {options.seeds}")
+    if not 1 <= options.at_once <= cores:
+        raise WorkbenchError(f"--at-once: each run needs a core of its own; use 1..{cores}, got {options.at_once}")
     track = TRACKS[options.track]
     out = options.out or track.results
     if options.show:
@@ -297,16 +266,21 @@ def main(argv: list[str]) -> int:
         Arm("our engine", "our engine, the same block", OURS, recipe, {}),
     ]
     results = ResultsFile(out, "ladder")
-    with results.own(), stage(results) as trainer:
+    # A GPU has no second half.
+    at_once = options.at_once if recipe.engine().device.type == "cpu" else 1
+    with results.own(), Stage(results, at_once) as stage:
+        trainer = stage.trainer
         found = climb(arms, track.rungs, trainer, not options.untuned)
         default, *others = found["arms"]
         if not options.untuned:
             found["arms"] = [default, *(settled(arm, found["target"], trainer(arm)) for arm in others)]
         runs: dict[str, list[dict[str, Any]]] = {arm.name: [] for arm in found["arms"]}
-        # Seed by seed: a slow hour hits all arms of a seed.
-        for seed in range(1, options.seeds + 1):
+        # Few seeds at a time: a slow hour hits all arms of a seed.
+        seeds = range(1, options.seeds + 1)
+        for first in range(0, len(seeds), at_once):
             for arm in found["arms"]:
-                runs[arm.name].append(trainer(arm)(arm.recipe.with_(seed=seed)))
+                some = [arm.recipe.with_(seed=seed) for seed in seeds[first : first + at_once]]
+                runs[arm.name] += trainer(arm)(some)
         result = {
             "target": found["target"],
             "left_out": found["left_out"],

@@ -2,14 +2,14 @@
 
 One coordinate after the other: the rate on a grid of factors of two, extended while the best one is at its end; then
 the warm-up at that rate, and twice the longest where that one won; then, where another warm-up won, the rate above. All
-on a seed that no result is reported on.
+on a seed that no result is reported on. What does not depend on each other may be trained side by side.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,51 +45,51 @@ def main(argv: list[str]) -> int:
             recipe = presets.get(name).with_assignments(options.set).with_(seed=TUNING_SEED, execution={"threads": 1})
             with Contender(WORKER, {"name": name, "recipe": recipe.to_dict()}) as child:
                 results.put(unigram_entropy=child.ready["unigram_entropy"])
-                best, loss = sweep(recipe, partial(trained_loss, name, results, child))
+                best, loss = sweep(recipe, partial(trained_losses, name, results, child))
             print(
                 f"{name}: best lr {best.optimizer.lr:g}, warm-up {_warmup(best)}, held-out loss {loss:.4f}", flush=True
             )
     return 0
 
 
-def sweep(recipe: Recipe, loss_of: Callable[[Recipe], float]) -> tuple[Recipe, float]:
+def sweep(recipe: Recipe, losses_of: Callable[[Sequence[Recipe]], Sequence[float]]) -> tuple[Recipe, float]:
     """The recipe with the learning rate and warm-up of least loss.
 
     Args:
         recipe: where the search begins; its optimizer's ``schedule`` may have no ``warmup``, which then stays out.
+        losses_of: trains several and gives their held-out nats, infinite where one diverged.
 
     Returns:
         the best recipe tried, and its loss.
     """
     tried: list[tuple[float, Recipe]] = []
 
-    def loss_at(candidate: Recipe) -> float:
-        tried.append((loss_of(candidate), candidate))
-        return tried[-1][0]
+    def losses_at(*candidates: Recipe) -> Sequence[float]:
+        losses = losses_of(candidates)
+        tried.extend(zip(losses, candidates, strict=True))
+        return losses
 
     def best() -> tuple[float, Recipe]:
         return min(tried, key=lambda found: found[0])
 
     start = recipe.optimizer.lr
-    losses = {factor: loss_at(_at(recipe, start * factor)) for factor in FACTORS}
+    losses = dict(zip(FACTORS, losses_at(*(_at(recipe, start * factor) for factor in FACTORS)), strict=True))
     for _ in range(EXTENSIONS):
         factor = min(losses, key=losses.__getitem__)
         if factor not in (min(losses), max(losses)):
             break
         # min() of equals is the first: when all diverged, that is the lowest rate, and the search goes down.
         further = factor / 2 if factor == min(losses) else factor * 2
-        losses[further] = loss_at(_at(recipe, start * further))
+        (losses[further],) = losses_at(_at(recipe, start * further))
     loss, found = best()
     own = _warmup(found)
     if own is not None and math.isfinite(loss):
-        for share in WARMUPS:
-            if share != own:
-                loss_at(found.with_(**{"optimizer.schedule.warmup": share}))
+        losses_at(*(found.with_(**{"optimizer.schedule.warmup": share}) for share in WARMUPS if share != own))
         if _warmup(best()[1]) == WARMUPS[-1]:
-            loss_at(found.with_(**{"optimizer.schedule.warmup": 2 * WARMUPS[-1]}))
+            losses_at(found.with_(**{"optimizer.schedule.warmup": 2 * WARMUPS[-1]}))
         _, found = best()
         if _warmup(found) != own:
-            loss_at(_at(found, found.optimizer.lr * 2))
+            losses_at(_at(found, found.optimizer.lr * 2))
     loss, found = best()
     return found, loss
 
@@ -103,8 +103,12 @@ def _warmup(recipe: Recipe) -> float | None:
     return found
 
 
-def trained_loss(name: str, results: ResultsFile, child: Contender, recipe: Recipe) -> float:
-    """Held-out nats at the end of a recipe's budget, trained by a child unless the results have it."""
+def trained_losses(name: str, results: ResultsFile, child: Contender, recipes: Sequence[Recipe]) -> list[float]:
+    """Held-out nats at the end of each recipe's budget, trained by a child unless the results have it."""
+    return [_trained_loss(name, results, child, recipe) for recipe in recipes]
+
+
+def _trained_loss(name: str, results: ResultsFile, child: Contender, recipe: Recipe) -> float:
     key = f"{name}/lr={recipe.optimizer.lr:g}/warmup={_warmup(recipe)}"
     run = results.known(key, recipe)
     if run is None:

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from workbench.atomic import write_bytes
 from workbench.bench.contender import Contender, note
-from workbench.bench.presets import TUNING_SEED, WORKER, sweep, trained_loss
+from workbench.bench.presets import TUNING_SEED, WORKER, sweep, trained_losses
 from workbench.bench.result import ResultsFile, context, definition
 from workbench.bench.study_page import page, show, with_compilation
 from workbench.bench.study_tracks import BASELINE, TRACKS, Track, arms_of
@@ -61,7 +61,7 @@ def tuned(
         recipe = recipes[name]
         with Contender(WORKER, {"name": name, "recipe": recipe.to_dict(), "initial": initial}) as child:
             results.put(unigram_entropy=child.ready["unigram_entropy"])
-            found, loss = sweep(recipe, partial(trained_loss, f"{track}/{name}", results, child))
+            found, loss = sweep(recipe, partial(trained_losses, f"{track}/{name}", results, child))
         note(f"{name}: lr {found.optimizer.lr:g}, {loss:.3f} nats")
         return found, loss
 

@@ -160,12 +160,15 @@ def fastest(recipe: Recipe, prepared: PreparedData, eager: bool = False) -> dict
 
 
 def main() -> None:
-    """Child process: ``python -m workbench.bench.whole_trainer '{"recipe": ..., "tuned": ..., "eager": ..., ...}'``."""
+    """Child process: ``python -m workbench.bench.whole_trainer '{"recipe": ..., "tuned": ..., "eager": ..., ...}'``.
+
+    Setting beside these: ``way``, one of :data:`WAYS`, where the fastest has been found.
+    """
     found: dict[str, bool] = {}
 
     def answer(recipe: Recipe, prepared: PreparedData, setting: dict[str, Any]) -> dict[str, Any]:
         if setting["tuned"] and not found:
-            found.update(fastest(recipe, prepared, setting["eager"]))
+            found.update(setting.get("way") or fastest(recipe, prepared, setting["eager"]))
         return train(recipe, prepared, found or None)
 
     serve(answer)

@@ -1,0 +1,95 @@
+"""Where the arms of a ladder train: child processes, side by side, and no run twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from workbench.bench.contender import Contender, note
+from workbench.bench.presets import nats_of, seconds_of
+from workbench.bench.result import ResultsFile
+from workbench.recipe import Recipe
+
+Train = Callable[[Sequence[Recipe]], list[dict[str, Any]]]
+"""What became of recipes of one arm, which may train side by side."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A contender of the ladder.
+
+    Attributes:
+        what: is new beside the one before.
+        module: that trains it, in a process of its own, started with ``setting``.
+        recipe: with the rate, warm-up and steps found so far.
+    """
+
+    name: str
+    what: str
+    module: str
+    recipe: Recipe
+    setting: Mapping[str, Any]
+
+
+class Stage:
+    """Trains the runs of arms in child processes, kept by module and setting, and no run twice; a context.
+
+    Args:
+        at_once: runs of one arm that train side by side.
+    """
+
+    def __init__(self, results: ResultsFile, at_once: int) -> None:
+        self._results, self._at_once = results, at_once
+        self._children: dict[str, list[Contender]] = {}
+        self._ways: dict[str, Any] = {}
+
+    def __enter__(self) -> Stage:
+        self._stack = ExitStack()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def trainer(self, arm: Arm) -> Train:
+        """Trains recipes of an arm; those that the results have are not trained again."""
+        return partial(self._train, arm)
+
+    def _train(self, arm: Arm, recipes: Sequence[Recipe]) -> list[dict[str, Any]]:
+        named = [(_key(arm, recipe), recipe) for recipe in recipes]
+        new = [each for each in named if self._results.known(*each) is None]
+        for first in range(0, len(new), self._at_once):
+            some = new[first : first + self._at_once]
+            children = self._started(arm, len(some))
+            with ThreadPoolExecutor(len(some)) as pool:
+                answers = pool.map(lambda child, each: child.ask({"recipe": each[1].to_dict()}), children, some)
+                for (key, recipe), run in zip(some, answers, strict=True):
+                    self._results.add(key, recipe, run)
+                    note(f"{key}: {nats_of(run):.4f} nats, {seconds_of(run):.1f} s")
+        runs = [self._results.known(*each) for each in named]
+        # All processes of an arm train in the way that the first of them found to be the fastest.
+        self._ways |= {_child(arm): run["way"] for run in runs if run and run.get("way")}
+        return [run for run in runs if run]
+
+    def _started(self, arm: Arm, count: int) -> list[Contender]:
+        """Children of an arm; not of a thread, with whose end the system would end them."""
+        name = _child(arm)
+        children = self._children.setdefault(name, [])
+        while len(children) < count:
+            setting = {"name": name, "recipe": arm.recipe.to_dict(), "way": self._ways.get(name), **arm.setting}
+            children.append(self._stack.enter_context(Contender(arm.module, setting)))
+            self._results.put(**children[-1].ready)
+        return children[:count]
+
+
+def _child(arm: Arm) -> str:
+    return f"{arm.module.rpartition('.')[2]}{'-tuned' if arm.setting.get('tuned') else ''}"
+
+
+def _key(arm: Arm, recipe: Recipe) -> str:
+    warmup = getattr(recipe.optimizer.schedule, "warmup", None)
+    rate = f"lr={recipe.optimizer.lr:g}/warmup={warmup}"
+    return f"{_child(arm)}/{arm.what}/{rate}/{recipe.budget}/seed={recipe.seed}"
