@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -100,3 +101,32 @@ def test_a_model_is_as_it_was_after_it_was_imagined() -> None:
     after = dict(model.named_parameters()) | dict(model.named_buffers())
     assert before.keys() == after.keys()
     assert all(before[name] is after[name] for name in before)
+
+
+def test_threads_that_share_a_model_take_turns() -> None:
+    recipe = presets.fast()
+    model = meta_model(ModelSpec(recipe.architecture, recipe.objective, VOCABULARY, 64))
+    before = [id(parameter) for parameter in model.parameters()]
+    inside, go_on, found = threading.Event(), threading.Event(), list[str]()
+
+    def first() -> None:
+        with meta_parameters(model):
+            inside.set()
+            assert go_on.wait(10)
+            found.append("first")
+
+    def second() -> None:
+        with meta_parameters(model):
+            found.append("second")
+
+    threads = [threading.Thread(target=first), threading.Thread(target=second)]
+    threads[0].start()
+    assert inside.wait(10)
+    threads[1].start()
+    threads[1].join(0.2)
+    assert found == []
+    go_on.set()
+    for thread in threads:
+        thread.join(10)
+    assert found == ["first", "second"]
+    assert [id(parameter) for parameter in model.parameters()] == before

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -19,6 +20,9 @@ from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.execution import recompute_operations
 from workbench.choices.objectives.objective import Objective, TrainingModel
+
+
+_one_at_a_time = threading.Lock()
 
 
 class MetaTensor(Tensor):
@@ -111,7 +115,16 @@ def meta_model(spec: ModelSpec) -> TrainingModel:
 
 @contextlib.contextmanager
 def meta_parameters(model: nn.Module) -> Iterator[None]:
-    """Inside, parameters and buffers of a meta model are MetaTensors, ties kept. Enter it before a MetaTensorMode."""
+    """Inside, parameters and buffers of a meta model are MetaTensors, ties kept. Enter it before a MetaTensorMode.
+
+    One thread at a time: models are shared (:func:`meta_model`), and a page's forecasts are made in several threads.
+    """
+    with _one_at_a_time, _swapped(model):
+        yield
+
+
+@contextlib.contextmanager
+def _swapped(model: nn.Module) -> Iterator[None]:
     wrappers: dict[int, Tensor] = {}
     swapped: list[tuple[dict[str, Any], str, Tensor]] = []
     for module in model.modules():
