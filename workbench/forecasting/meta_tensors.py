@@ -21,7 +21,6 @@ from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.execution import recompute_operations
 from workbench.choices.objectives.objective import Objective, TrainingModel
 
-
 _one_at_a_time = threading.Lock()
 
 
