@@ -65,6 +65,23 @@ def test_it_is_drawn_now_and_then_only(monkeypatch: pytest.MonkeyPatch) -> None:
     until(lambda: drawn == [1, 2, 2] and not drawing())
 
 
+def test_what_has_changed_as_a_whole_is_drawn_now() -> None:
+    drawn: list[int] = []
+    keepsake = SavedPicture(lambda: drawn.append(1) or "<img>", Output().publish)
+    keepsake.show()
+    keepsake.refresh()
+    until(lambda: drawn == [1])
+    keepsake.refresh()  # in a minute
+    keepsake.refresh(now=True)
+    until(lambda: drawn == [1, 1])
+    keepsake.refresh(now=True)
+    until(lambda: drawn == [1, 1, 1] and not drawing())
+    keepsake.refresh()
+    keepsake.end()
+    until(lambda: not drawing())
+    assert drawn == [1, 1, 1]
+
+
 def test_a_drawing_that_comes_late_does_not_come_back() -> None:
     output, begun, go_on = Output(), threading.Event(), threading.Event()
 

@@ -284,8 +284,7 @@ class Lab(ipywidgets.Box):
     def _added(self) -> None:
         """A fork that the watch pane has drawn beside the others is watched as they are: the table can take it away."""
         watched = self.table.watched
-        added = [run.id for run in self.monitor.runs if run.id not in watched]
-        if added:
+        if added := [run.id for run in self.monitor.runs if run.id not in watched]:
             self.table.refresh()
             self.table.watch(*added)
 
@@ -381,6 +380,7 @@ class Lab(ipywidgets.Box):
             if not self.table.watched:
                 self.table.watched = [row["id"] for row in self.table.rows if row["status"] in TRAINING]
             self.composer.say("as it was when the kernel ended")
+            self._keepsake.refresh(now=True)
 
     def _rows_changed(self) -> None:
         self._keepsake.refresh()

@@ -56,7 +56,7 @@ class SavedPicture:
         self._drawn_at = float("-inf")
         self._drawing, self._planning = threading.Lock(), threading.Lock()
         self._planned = False
-        self._ended = threading.Event()
+        self._ended, self._woken = threading.Event(), threading.Event()
 
     def show(self) -> None:
         """Make room for the picture in the present cell."""
@@ -64,9 +64,16 @@ class SavedPicture:
         self._ids.append(f"workbench-{uuid.uuid4().hex}")
         self._publish(_PLACE, self._ids[-1])
 
-    def refresh(self) -> None:
-        """Draw it anew, now or as soon as it is time to; returns at once."""
+    def refresh(self, *, now: bool = False) -> None:
+        """Draw it anew; returns at once.
+
+        Args:
+            now: what it shows has changed as a whole; else as soon as it is time to.
+        """
         with self._planning:
+            if now:
+                self._drawn_at = float("-inf")
+                self._woken.set()
             if not self._ids or self._ended.is_set() or self._planned:
                 return
             self._planned = True
@@ -74,7 +81,7 @@ class SavedPicture:
 
     def clear(self) -> None:
         """The live view gives way to its own static form: no second picture."""
-        self._ended.set()
+        self.end()
         with self._drawing:
             for display_id in self._ids:
                 self._publish(_EMPTY, display_id, update=True)
@@ -83,13 +90,15 @@ class SavedPicture:
     def end(self) -> None:
         """Draw no more; what was drawn stays."""
         self._ended.set()
+        self._woken.set()
 
     def _refresh(self) -> None:
-        self._ended.wait(max(0.0, self._drawn_at + DRAW_EVERY_SECONDS - time.monotonic()))
+        self._woken.wait(max(0.0, self._drawn_at + DRAW_EVERY_SECONDS - time.monotonic()))
         # One at a time, and none after the end: a picture that comes late would stand beside the final one.
         with self._drawing:
             # From here on a change is one of after the picture.
             self._planned, self._drawn_at = False, time.monotonic()
+            self._woken.clear()
             if self._ended.is_set():
                 return
             try:
