@@ -123,10 +123,14 @@ def type_wrong(lab: Lab) -> None:
 
 def test_the_page_keeps_what_another_kernel_goes_on_with(tmp_path: Path) -> None:
     run_folder(tmp_path / "20260101-000000-a-000000-0000", "finished", False)
+    run_folder(tmp_path / "20260101-000001-b-000000-0000", "finished", False)
     lab = Lab(runs_dir=tmp_path)
+    lab.table.watched = ["20260101-000001-b-000000-0000"]
     lab.composer.axes["optimizer"].part.knobs["lr"].input.source.value = "0.004"
     lab.composer.axes["architecture"].part.knobs["heads"].input.source.value = "3"
+    lab.table.watched = ["20260101-000001-b-000000-0000", "20260101-000000-a-000000-0000"]
     lab.table.watched = ["20260101-000000-a-000000-0000"]
+    assert lab.monitor.places == {"20260101-000000-a-000000-0000": 1}, "the second colour: the first was another's"
     kept = json.loads(json.dumps(lab.frame.kept))
     lab.close()
     other = Lab(presets.get("pld"), runs_dir=tmp_path)
@@ -138,5 +142,6 @@ def test_the_page_keeps_what_another_kernel_goes_on_with(tmp_path: Path) -> None
     assert lab.composer.fields["optimizer"]["lr"] == 0.004
     assert lab.composer.fields["architecture"]["heads"] == 3
     assert lab.table.watched == ["20260101-000000-a-000000-0000"]
+    assert lab.monitor.places == {"20260101-000000-a-000000-0000": 1}
     assert "as it was when the kernel ended" in lab.composer.verdict.value
     lab.close()

@@ -137,6 +137,7 @@ class Lab(ipywidgets.Box):
         self.composer.restore(state)
         self.composer.show.value = before.get("view", self.composer.show.value)
         self.table.look = before.get("look", self.table.look)
+        self.monitor.places = before.get("places", {})  # each run keeps its colour
         self.table.watched = [run_id for run_id in before["watched"] if run_id in there]
         self.table.experiment = before.get("experiment", "")
 
@@ -289,13 +290,12 @@ class Lab(ipywidgets.Box):
             self.table.watch(*added)
 
     def _to_watch(self) -> None:
-        self._keep()
         self.watch(self.table.runs(self.table.watched))
+        self._keep()
 
     def _selected(self) -> None:
         chosen = self.table.runs(self.table.selected)
-        # Beside its forecast: of several runs, nobody could tell which.
-        self.forecast.compare(chosen[0] if len(chosen) == 1 else None)
+        self.forecast.compare(chosen[0] if len(chosen) == 1 else None)  # of several, nobody could tell which
 
     def _fork_from(self, step: int) -> None:
         if (before := self.forking.point) is None:
@@ -347,6 +347,7 @@ class Lab(ipywidgets.Box):
             **self.composer.composition.state.to_dict(),
             "fork": self.forking.kept,
             "watched": list(self.table.watched),
+            "places": dict(self.monitor.places),
             "experiment": self.table.experiment,
             "view": self.composer.show.value,
             "look": dict(self.table.look),
