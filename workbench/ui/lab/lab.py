@@ -328,8 +328,9 @@ class Lab(ipywidgets.Box):
         self.launch_button.description = f"Fork from step {point.step:,}" if point else "Launch"
         why = why or self.composer.hindrance
         self.launch_button.disabled = bool(why)
-        known = f"train this recipe in the background ({_LAUNCH_KEYS})"
-        self.launch_button.tooltip = f"not now: {why}" if why else known
+        self.launch_button.tooltip = (
+            f"not now: {why}" if why else f"train this recipe in the background ({_LAUNCH_KEYS})"
+        )
         # A fork has had some of its training already, and is not raced.
         (self.race_button.add_class if point else self.race_button.remove_class)("lab-forking")
         self.race_button.disabled = point is not None or bool(self.composer.hindrance)
