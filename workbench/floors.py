@@ -87,6 +87,28 @@ def learned_in_words(loss: float, floors: Floors) -> str:
     return f"has learned {word}{' only' if word == 'word frequencies' else ''}"
 
 
+MOST_OVERLAP = 0.005
+"""Share of held-out 13-grams that may stand in the training text before a score is said to be of known text."""
+
+
+def known_text(overlap: float | None) -> str:
+    """What a score of text that training has partly seen has said with it; empty below :data:`MOST_OVERLAP`.
+
+    Args:
+        overlap: share of the held-out text's word 13-grams that also stand in the training text, if that is known.
+
+    Example:
+        >>> known_text(0.65)
+        'but 65% of the held-out text, by runs of 13 words, also stands in the training text'
+        >>> known_text(0.001)
+        ''
+    """
+    if overlap is None or overlap <= MOST_OVERLAP:
+        return ""
+    share = f"{overlap:.0%}" if overlap >= 0.01 else f"{overlap:.1%}"
+    return f"but {share} of the held-out text, by runs of 13 words, also stands in the training text"
+
+
 SCORE_VERSION = 2
 """Of the held-out score: 1 scored masked models at 80/10/10, where copying the visible labels passes for learning."""
 SCORE_TITLES = {

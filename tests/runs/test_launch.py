@@ -86,6 +86,19 @@ def test_what_is_no_recipe_is_refused(recipe: object, root: Path) -> None:
     assert not root.exists() or not list(root.iterdir())
 
 
+def test_text_that_will_not_be_read_is_named(corpus: Path, root: Path, tmp_path: Path) -> None:
+    mixed, said = tmp_path / "mixed", list[str]()
+    mixed.mkdir()
+    (mixed / "a.jsonl").write_text('{"text": "' + "some words that are read " * 2000 + '"}\n')
+    (mixed / "b.txt").write_text("words that are not")
+    recipe = tiny_recipe(corpus).with_(data={"paths": (str(mixed),)})
+    with pytest.raises(RunError, match="on: unknown value"):
+        launch(recipe, "nowhere", root, say=said.append)
+    assert said == [], "not before it is known that there will be a run"
+    launch(recipe, runs_dir=root, say=said.append).stop()
+    assert any(line.startswith("data.paths: of '") and "not 1 other (b.txt)" in line for line in said)
+
+
 def test_weights_that_are_no_checkpoint_are_refused_and_nothing_stays(corpus: Path, root: Path) -> None:
     with pytest.raises(RunError, match=r"initial: '/nowhere/step-6' is no checkpoint .*there is no such folder"):
         launch(tiny_recipe(corpus), runs_dir=root, initial="/nowhere/step-6")

@@ -36,6 +36,14 @@ def test_the_one_word_in_a_sentence(view, loss, words):
     assert learned_in_words(_ending_at(replace(view, telemetry=Telemetry(), state={}), loss)) == words
 
 
+def test_a_score_of_text_that_training_has_seen_is_said_to_be_one(view):
+    ended = _ending_at(replace(view, telemetry=Telemetry(), state={}), NEIGHBOURS - 0.1)
+    for overlap, said in ((0.65, True), (0.0049, False), (None, False)):
+        environment = {**ended.environment, "heldout_overlap": overlap}
+        words = learned_in_words(replace(ended, environment=environment))
+        assert words.endswith("65% of the held-out text, by runs of 13 words, also stands in the training text") == said
+
+
 def test_what_is_not_known_yet_of_a_run_that_goes_on(view):
     assert learned_in_words(_ending_at(replace(view, telemetry=Telemetry(), state={}, status="running"), None)) == (
         "not evaluated yet"

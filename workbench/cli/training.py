@@ -145,6 +145,9 @@ def fork(options: argparse.Namespace) -> int:
 def train(options: argparse.Namespace) -> int:
     """Train in the foreground. Ctrl-C, SIGTERM or SIGHUP stops the run with a checkpoint, a Ctrl-C after it ends it.
 
+    Returns:
+        1 after a run that was stopped so, since it is not what was asked for; else 0.
+
     Raises:
         RunFailed: the run failed.
         TargetMissed: it ended above ``--target-loss``.
@@ -164,7 +167,7 @@ def train(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGHUP, _interrupt)
     # Tied to this process: a foreground command that is killed must leave nothing running behind.
     run = start(recipe, on="inline", runs_dir=options.runs, **_queued(options))
-    _follow_to_the_end(run, options.profile)
+    interrupted = _follow_to_the_end(run, options.profile)
     # The supervisor lives no longer than we do, and it still has the report to write.
     wait_for_supervisors(REPORT_LIMIT_SECONDS)
     try:
@@ -177,7 +180,8 @@ def train(options: argparse.Namespace) -> int:
             print(f"error: {error}", file=sys.stderr)
             return 1
         raise
-    return _conclude(run, result.against(options.target_loss), options)
+    _conclude(run, result.against(options.target_loss), options)
+    return int(interrupted and result["state"] == "stopped")
 
 
 class _Terminated(KeyboardInterrupt):
@@ -194,7 +198,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise _Terminated(signal.Signals(number).name)
 
 
-def _follow_to_the_end(run: Run, profile: bool) -> None:
+def _follow_to_the_end(run: Run, profile: bool) -> bool:
+    """Show how far a run is until it has ended; whether it was interrupted meanwhile, which stops it."""
     try:
         # In here: who reads the line may be quick to do what it says.
         if run.status == "queued":
@@ -211,11 +216,13 @@ def _follow_to_the_end(run: Run, profile: bool) -> None:
             # Whoever else steers it: this process is about to end, and the run with it.
             run.ask("stop", take_over=True, by=str(interrupt))
         except RunError:
-            return  # it ended in the meantime
+            return True  # it ended in the meantime
         follow(run)
+        return True
+    return False
 
 
-def _conclude(run: Run, result: Result, options: argparse.Namespace) -> int:
+def _conclude(run: Run, result: Result, options: argparse.Namespace) -> None:
     if options.profile and not run.folder.profile.exists():
         # A budget in seconds or tokens may hold fewer steps than anybody knew.
         print("no profile: the run was over before enough of its steps could be looked into", file=sys.stderr)
@@ -224,7 +231,6 @@ def _conclude(run: Run, result: Result, options: argparse.Namespace) -> int:
     else:
         print(summary(run, result))
     result.require()
-    return 0
 
 
 def _scored_on(run: Run, result: Result) -> str:
@@ -239,9 +245,9 @@ def _scored_on(run: Run, result: Result) -> str:
 def summary(run: Run, result: Result) -> str:
     """What a run achieved, as lines of text."""
 
-    def number(key: str, form: str) -> str:
+    def number(key: str, form: str, unit: str = "") -> str:
         value = result.get(key)
-        return format(value, form) if isinstance(value, (int, float)) else "not measured"
+        return format(value, form) + unit if isinstance(value, (int, float)) else "not measured"
 
     if result["state"] == "stopped" and not result["steps"] and not run.state.started:
         return f"{plain(run.name)} cancelled before it began\nrun    {run.folder.path}"
@@ -249,7 +255,7 @@ def summary(run: Run, result: Result) -> str:
     lines = [
         f"{plain(run.name)} {result['state']}: {steps}, {number('tokens', ',')} tokens, "
         f"{number('seconds', '.1f')} s, {number('tokens_per_second', ',.0f')} tokens/s",
-        f"held-out loss {number('heldout_loss', '.4f')} nats{_scored_on(run, result)}; word frequencies "
+        f"held-out loss {number('heldout_loss', '.4f', ' nats')}{_scored_on(run, result)}; word frequencies "
         f"{number('unigram_entropy', '.4f')}, neighbours {number('bigram_entropy', '.4f')}"
         + (f"; {result['learned_in_words']}" if result.get("learned") else ""),
         f"run    {run.folder.path}",

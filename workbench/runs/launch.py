@@ -47,7 +47,7 @@ def launch(
         priority: among waiting runs; higher goes first.
         initial: a checkpoint (a folder ``step-N``) of a run of the same model and text: the run starts from a
             copy of its weights, at its own step 0 and with a fresh optimizer. None draws weights from the seed.
-        say: called with one line if the run waits or shares the machine.
+        say: called with a line if the run waits or shares the machine, and for each thing to know about its text.
 
     Raises:
         RecipeError: not a recipe, the name is not a legal one, parts of the recipe were the user's own objects, or
@@ -71,6 +71,10 @@ def launch(
     if queue:
         check_room()
     start_orphans(root, unless_known=True)
+    if say is not None:
+        # Of text that will not be read, above all.
+        for notice in recipe.data.notices():
+            say(f"{notice.path}: {notice.message}")
     folder, lock = create(root, lambda draft: _with_weights(draft, recipe, initial), run_id)
     told = None if say is None else lambda line: say(f"{folder.id}: {line}")
     launcher.submit(folder, lock, queue=queue, priority=priority, say=told)

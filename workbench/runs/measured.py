@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from workbench.floors import known_text
 from workbench.floors import learned_in_words as in_words
 from workbench.printable import count, plain, share_done
 from workbench.runs.state import ENDED_WELL, FINAL
@@ -64,7 +65,7 @@ def learned_in_words(view: RunView) -> str:
         return "diverged: the held-out loss is not a number"
     if yardstick.floors is None:
         return f"not known: nothing to hold the {yardstick.title} against"
-    return in_words(loss, yardstick.floors)
+    return ", ".join(filter(None, (in_words(loss, yardstick.floors), known_text(yardstick.heldout_overlap))))
 
 
 def failure(view: RunView) -> str:
