@@ -86,6 +86,7 @@ def test_what_is_no_recipe_is_refused(recipe: object, root: Path) -> None:
     assert not root.exists() or not list(root.iterdir())
 
 
+@pytest.mark.process
 def test_text_that_will_not_be_read_is_named(corpus: Path, root: Path, tmp_path: Path) -> None:
     mixed, said = tmp_path / "mixed", list[str]()
     mixed.mkdir()
