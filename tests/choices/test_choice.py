@@ -140,6 +140,15 @@ def test_a_broken_plugin_is_named(plugin: Path) -> None:
     assert "half installed" in done.stderr
 
 
+@pytest.mark.parametrize("axis", ["data", "objective", "architecture", "depth", "optimizer", "execution", "schedule"])
+def test_a_kind_that_lacks_what_its_axis_provides_is_refused_where_it_is_defined(axis: str) -> None:
+    base = next(each for each in next(iter(registry(axis).values())).__mro__ if "provides" in vars(each))
+    lacking = ".*".join(rf"{name}\(\)" for name in base.provides)
+    with pytest.raises(TypeError, match=rf"{axis}\.kind 'bare', tests\.choices\.test_choice\..*Bare, lacks {lacking}"):
+        type("Bare", (base,), {"kind": "bare", "__annotations__": {"kind": Literal["bare"]}, "__module__": __name__})
+    assert "bare" not in registry(axis)
+
+
 def test_summaries_are_plain_text() -> None:
     for axis in ("data", "objective", "architecture", "depth", "optimizer", "execution", "schedule", "tokenizer"):
         for choice in registry(axis).values():

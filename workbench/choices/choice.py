@@ -62,6 +62,8 @@ class Choice(BaseModel):
     # no input of a user would show. No NaN: it equals nothing, so two recipes that hold it would always differ.
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
     axis: ClassVar[str] = ""
+    # Methods that the base of an axis only describes, and each kind defines.
+    provides: ClassVar[tuple[str, ...]] = ()
     # Of a choice that stands for an object of the user's (``workbench.accelerate``): a recipe is read with it, but none
     # is composed or launched, since the object is in no file.
     stands_for: ClassVar[str] = ""
@@ -78,6 +80,9 @@ class Choice(BaseModel):
             # The same module may define a kind again (a notebook cell run twice, importlib.reload).
             if other is not None and other.__module__ != cls.__module__:
                 raise TypeError(f"{cls.axis}.kind '{field.default}' is already defined by {other.__module__}")
+            if lacking := [] if cls.stands_for else [f"{name}()" for name in cls.provides if _inherits(cls, name)]:
+                kind = f"{cls.axis}.kind '{field.default}'"
+                raise TypeError(f"{kind}, {cls.__module__}.{cls.__qualname__}, lacks {', '.join(lacking)}")
             known[field.default] = cls
 
     # Ahead of pydantic's own refusal of extra fields, which names neither the legal knobs nor the nearest.
@@ -135,6 +140,12 @@ class Choice(BaseModel):
     def summary(cls) -> str:
         """First line of the docstring, without its markup: what a drop-down shows."""
         return (cls.__doc__ or cls.__name__).strip().splitlines()[0].replace("``", "")
+
+
+def _inherits(kind: type[Choice], method: str) -> bool:
+    """Whether a method is still that of the axis's base."""
+    base = next(each for each in kind.__mro__ if "provides" in vars(each))
+    return getattr(kind, method) is getattr(base, method)
 
 
 def _schedule_meant(text: str) -> bool:

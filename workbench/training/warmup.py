@@ -53,7 +53,7 @@ def usual_time(training: Training) -> str:
     return (
         f"it took {seconds:.0f} s the last time"
         if math.isfinite(seconds)
-        else "half a minute or two, longer beside other work"
+        else "one to three minutes, longer beside other work"
     )
 
 

@@ -92,6 +92,7 @@ class Architecture(Choice):
     """Base of the model families. Knobs shared by all of them: depth, width and heads."""
 
     axis: ClassVar[str] = "architecture"
+    provides: ClassVar[tuple[str, ...]] = ("build",)
     layers: int = knob(4, "blocks", ge=1, le=256)
     width: int = knob(256, "hidden width D", ge=8, le=32768, scale="log")
     heads: int = knob(4, "attention heads; must divide the width", ge=1, le=512)

@@ -23,6 +23,7 @@ class Data(Choice):
     """Base of the corpora: where documents come from, how they become tokens and rows, batches of shape (B, T)."""
 
     axis: ClassVar[str] = "data"
+    provides: ClassVar[tuple[str, ...]] = ("documents", "sources")
     tokenizer: one_of(TokenizerChoice) = knob(  # type: ignore[valid-type]
         help="how text becomes tokens", default_factory=TrainedTokenizer
     )

@@ -122,6 +122,7 @@ class Depth(Choice):
     """
 
     axis: ClassVar[str] = "depth"
+    provides: ClassVar[tuple[str, ...]] = ("plan",)
 
     @property
     def momentum_acts(self) -> bool:
@@ -137,7 +138,7 @@ class Depth(Choice):
             progress: where the run stands before this step, in steps, tokens and seconds.
             micro_step: index of the micro-batch within the step (gradient accumulation).
         """
-        raise TypeError(f"{type(self).__name__} defines no plan(...)")
+        raise NotImplementedError
 
     def starts(self) -> tuple[float, ...]:
         """Share of the budget at which each stage begins; rises from 0. A method without stages has one."""

@@ -44,6 +44,7 @@ class Execution(Choice):
     """Base of the execution engines: device, threads, micro-batches and how often telemetry is taken."""
 
     axis: ClassVar[str] = "execution"
+    provides: ClassVar[tuple[str, ...]] = ("engine",)
     # The Python of its own that an engine trains in; `workbench engines` builds and lists those that engines name.
     environment: ClassVar[EngineEnvironment | None] = None
     device: Literal["auto", "cpu", "cuda"] = knob("auto", "device to train on; auto: a GPU if there is one")

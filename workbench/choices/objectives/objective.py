@@ -132,6 +132,7 @@ class Objective(Choice):
     """Base of the training objectives."""
 
     axis: ClassVar[str] = "objective"
+    provides: ClassVar[tuple[str, ...]] = ("build",)
     # Read by the architecture's build: the mask belongs to the backbone, the reason for it to the objective.
     causal: ClassVar[bool] = False
     # Whether its model has `sampled`: an optimizer that needs it refuses the others before launch.

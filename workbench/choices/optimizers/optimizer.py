@@ -27,6 +27,7 @@ class OptimizerChoice(Choice):
     """
 
     axis: ClassVar[str] = "optimizer"
+    provides: ClassVar[tuple[str, ...]] = ("build",)
     # Entries of its state, float32 in a tensor's shape, that an engine may keep in another form between two steps: none
     # unless a tensor's step depends on no other tensor. Those whose names end in `_sq` are never negative.
     moments: ClassVar[tuple[str, ...]] = ()

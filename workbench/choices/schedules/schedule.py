@@ -21,6 +21,7 @@ class Schedule(Choice):
     """
 
     axis: ClassVar[str] = "schedule"
+    provides: ClassVar[tuple[str, ...]] = ("value",)
     levels: ClassVar[tuple[str, ...]] = ()
     """Names of the fields that hold values of the knob (not lengths); their defaults are for a knob of 1.0."""
     over: Literal["budget", "steps", "tokens", "seconds"] = knob("budget", "unit of this shape's lengths")
@@ -47,7 +48,7 @@ class Schedule(Choice):
 
     def value(self, x: float) -> float:
         """The value at ``x``: a share of the budget, or steps, tokens or seconds, as ``over`` says."""
-        raise TypeError(f"{type(self).__name__} defines no value(x)")
+        raise NotImplementedError
 
     def extremes(self) -> tuple[float, float]:
         """(lowest, highest) value this shape can reach, however long the run: what bounds are checked against.
