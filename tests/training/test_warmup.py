@@ -67,6 +67,7 @@ def test_how_long_compiling_takes_is_remembered_by_model(
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
     # What is remembered of it is tested here; compiling itself takes its time where runs are tested.
     monkeypatch.setattr(warmup, "_meet_graphs", lambda training: None)
+    monkeypatch.setattr(warmup, "probe_instructions", lambda folder: None)
     assert usual_time(first) == "one to three minutes, longer beside other work"
     compile_ahead(first)
     assert usual_time(compiled(seed=3, budget="30 steps", optimizer={"lr": 1e-2})) == "it took 0 s the last time"
