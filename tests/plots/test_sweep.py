@@ -45,6 +45,8 @@ def test_the_front_is_joined_and_the_beaten_are_shown() -> None:
     assert (list(kept.customdata), list(beaten.customdata)) == (["0", "1"], ["2"])
     assert kept.line.shape == "hv"
     assert list(pareto_figure(PICTURE, "memory_bytes").data[1].customdata) == ["1"]
+    assert pareto_figure(PICTURE, "memory_bytes").layout.xaxis.title.text == "memory (MiB, forecast)"
+    assert list(pareto_figure(PICTURE, "memory_bytes").data[1].x) == [DOTS[1].memory_bytes / 2**20]
     assert "<b>a" not in kept.text[0]
 
 

@@ -17,13 +17,14 @@ def test_the_best_stands_first_and_is_said_to_be_flattered(planned: Planned) -> 
     sweep = held(planned(seeds=2))
     titles, lines = table(sweep.plan, sweep.standing)
     assert titles == ["point", "optimizer.lr", "architecture.layers", "score (nats)", "seeds", "seconds, machine idle",
-                      "memory (GiB)", "parameters", "front", "state"]  # fmt: skip
+                      "memory, forecast", "parameters", "front", "state"]  # fmt: skip
     assert [line[0] for line in lines] == ["3", "2", "1", "0", "5", "4"]
     assert lines[0][3:5] == ["1.915 ± 0.007", "2"]
     # Of the forecast, whatever else the machine did meanwhile.
     assert float(lines[0][5]) == pytest.approx(sweep.points[3].share.seconds, abs=0.05)
     assert lines[0][8:] == ["seconds, memory, parameters", "done (best, on its own score)"]
     assert lines[2][8] == ""
+    assert all(line[6].endswith(" MiB") for line in lines), "as forecasts say it"
     for clock, title in (("reference", "seconds, machine idle"), ("measured", "seconds of training")):
         plan = replace(sweep.plan, clock=clock)
         assert table(plan, sweep.standing)[0][5] == picture_of(plan, sweep.standing).costs["seconds"] == title

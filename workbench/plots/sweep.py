@@ -43,6 +43,11 @@ class Dot:
     memory_bytes: float = math.nan
     parameters: float = math.nan
 
+    def cost(self, name: str) -> float:
+        """One of :data:`COSTS`, memory in MiB, as forecasts say it of such models."""
+        value = float(getattr(self, name))
+        return value / 2**20 if name == "memory_bytes" else value
+
 
 @dataclass(frozen=True)
 class SweepPicture:
@@ -64,8 +69,8 @@ class SweepPicture:
 
     @property
     def costs(self) -> dict[str, str]:
-        """Titles of :data:`COSTS`."""
-        return {"seconds": self.seconds, "memory_bytes": "memory (bytes, forecast)", "parameters": "parameters"}
+        """Titles of :data:`COSTS`, in the units of :meth:`Dot.cost`."""
+        return {"seconds": self.seconds, "memory_bytes": "memory (MiB, forecast)", "parameters": "parameters"}
 
     @property
     def best(self) -> int | None:
@@ -148,7 +153,7 @@ def pareto_figure(picture: SweepPicture, cost: str) -> go.Figure:
     Args:
         cost: one of :data:`COSTS`.
     """
-    x, y = [float(getattr(dot, cost)) for dot in picture.dots], [dot.score for dot in picture.dots]
+    x, y = [dot.cost(cost) for dot in picture.dots], [dot.score for dot in picture.dots]
     figure, kept = go.Figure(), front_of(cost, x, y)
     beaten = [at for at in range(len(x)) if at not in kept and math.isfinite(x[at])]
     beside = " at %{x:.4~g} s" if cost == "seconds" else " at %{x:.4~s}"

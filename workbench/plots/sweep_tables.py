@@ -18,7 +18,7 @@ def pareto_table(picture: SweepPicture, cost: str) -> str:
     Args:
         cost: one of :data:`workbench.plots.sweep.COSTS`.
     """
-    x, y = [float(getattr(dot, cost)) for dot in picture.dots], [dot.score for dot in picture.dots]
+    x, y = [dot.cost(cost) for dot in picture.dots], [dot.score for dot in picture.dots]
     kept = set(front_of(cost, x, y))
     rows = []
     for at in sorted((at for at in range(len(x)) if math.isfinite(x[at])), key=x.__getitem__):

@@ -6,20 +6,19 @@ import math
 
 from workbench.experiments.words import UNITS
 from workbench.fields import as_typed
+from workbench.plots.forecast_facts import bytes_words
 from workbench.plots.static import inline_table
 from workbench.printable import UNKNOWN, aligned, count, decimal, plain, share_done
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.results import fronts, rows, seconds_title
 from workbench.sweeping.standing import Standing
 
-_GIB = 2**30
-
 
 def table(plan: SweepPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
     """Titles and rows of text, the best point first, those without a score in their order behind."""
     found = rows(plan, now)
     kept = fronts(found)
-    titles = ["point", *plan.space, f"score ({UNITS[plan.score]})", "seeds", seconds_title(plan), "memory (GiB)",
+    titles = ["point", *plan.space, f"score ({UNITS[plan.score]})", "seeds", seconds_title(plan), "memory, forecast",
               "parameters", "front", "state"]  # fmt: skip
     lines = []
     for row in sorted(
@@ -33,7 +32,7 @@ def table(plan: SweepPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
         lines.append([
             str(row["point"]), *(UNKNOWN if row[path] is None else plain(as_typed(row[path])) for path in plan.space),
             decimal(row["score"], 3) + spread, str(len(row["scores"])), decimal(row["seconds"], 1),
-            UNKNOWN if not row["memory_bytes"] else f"{row['memory_bytes'] / _GIB:.2f}", count(row["parameters"]),
+            bytes_words(row["memory_bytes"]) if row["memory_bytes"] else UNKNOWN, count(row["parameters"]),
             on, state + best + (f": {plain(row['error'], 80)}" if row["error"] else ""),
         ])  # fmt: skip
     return titles, lines

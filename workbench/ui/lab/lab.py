@@ -245,7 +245,7 @@ class Lab(ipywidgets.Box):
             return
         if point is not None:
             self._no_fork()
-            # Off this thread: the checkpoint is hashed before anything goes on from it.
+                # Off this thread: the checkpoint is hashed before anything goes on from it.
             self.table.say(ActionResult(f"forking {point.recipe.name}: its checkpoint is verified first"))
             self.table.work(lambda: self._started(Run(fork(point.folder, point.changes(recipe), point.step)), "forked"))
         else:
@@ -328,9 +328,8 @@ class Lab(ipywidgets.Box):
         self.launch_button.description = f"Fork from step {point.step:,}" if point else "Launch"
         why = why or self.composer.hindrance
         self.launch_button.disabled = bool(why)
-        self.launch_button.tooltip = (
-            f"not now: {why}" if why else f"train this recipe in the background ({_LAUNCH_KEYS})"
-        )
+        known = f"train this recipe in the background ({_LAUNCH_KEYS})"
+        self.launch_button.tooltip = f"not now: {why}" if why else known
         # A fork has had some of its training already, and is not raced.
         (self.race_button.add_class if point else self.race_button.remove_class)("lab-forking")
         self.race_button.disabled = point is not None or bool(self.composer.hindrance)
