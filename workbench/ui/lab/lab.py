@@ -245,7 +245,7 @@ class Lab(ipywidgets.Box):
             return
         if point is not None:
             self._no_fork()
-                # Off this thread: the checkpoint is hashed before anything goes on from it.
+            # Off this thread: the checkpoint is hashed before anything goes on from it.
             self.table.say(ActionResult(f"forking {point.recipe.name}: its checkpoint is verified first"))
             self.table.work(lambda: self._started(Run(fork(point.folder, point.changes(recipe), point.step)), "forked"))
         else:
@@ -284,8 +284,7 @@ class Lab(ipywidgets.Box):
 
     def _added(self) -> None:
         """A fork that the watch pane has drawn beside the others is watched as they are: the table can take it away."""
-        watched = self.table.watched
-        if added := [run.id for run in self.monitor.runs if run.id not in watched]:
+        if added := [run.id for run in self.monitor.runs if run.id not in self.table.watched]:
             self.table.refresh()
             self.table.watch(*added)
 
