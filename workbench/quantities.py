@@ -41,7 +41,7 @@ LEVEL_HELP = {
     "target": "the held-out loss to reach",
 }
 """What the lines say, for whoever points at one."""
-SECONDS_TRAINED, SECONDS_AHEAD = "seconds of training", "seconds, machine idle"
+SECONDS_TRAINED, SECONDS_AHEAD = "seconds of training", "seconds on an idle machine"
 """Titles of times in tables and on axes: as a run has measured them, and as they were forecast."""
 SMOOTHING = 0.012
 """Share of all steps after which a sample weighs 1/e in a smoothed curve, unless somebody chooses otherwise."""

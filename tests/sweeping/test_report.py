@@ -16,7 +16,7 @@ from workbench.sweeping.tables import table
 def test_the_best_stands_first_and_is_said_to_be_flattered(planned: Planned) -> None:
     sweep = held(planned(seeds=2))
     titles, lines = table(sweep.plan, sweep.standing)
-    assert titles == ["point", "optimizer.lr", "architecture.layers", "score (nats)", "seeds", "seconds, machine idle",
+    assert titles == ["point", "optimizer.lr", "architecture.layers", "score (nats)", "seeds", "seconds on an idle machine",
                       "memory, forecast", "parameters", "front", "state"]  # fmt: skip
     assert [line[0] for line in lines] == ["3", "2", "1", "0", "5", "4"]
     assert lines[0][3:5] == ["1.915 ± 0.007", "2"]
@@ -25,7 +25,7 @@ def test_the_best_stands_first_and_is_said_to_be_flattered(planned: Planned) -> 
     assert lines[0][8:] == ["seconds, memory, parameters", "done (best, on its own score)"]
     assert lines[2][8] == ""
     assert all(line[6].endswith(" MiB") for line in lines), "as forecasts say it"
-    for clock, title in (("reference", "seconds, machine idle"), ("measured", "seconds of training")):
+    for clock, title in (("reference", "seconds on an idle machine"), ("measured", "seconds of training")):
         plan = replace(sweep.plan, clock=clock)
         assert table(plan, sweep.standing)[0][5] == picture_of(plan, sweep.standing).costs["seconds"] == title
     assert picture_of(sweep.plan, sweep.standing).log == ["optimizer.lr"]
