@@ -16,8 +16,8 @@ from workbench.sweeping.tables import table
 def test_the_best_stands_first_and_is_said_to_be_flattered(planned: Planned) -> None:
     sweep = held(planned(seeds=2))
     titles, lines = table(sweep.plan, sweep.standing)
-    assert titles == ["point", "optimizer.lr", "architecture.layers", "score (nats)", "seeds", "seconds on an idle machine",
-                      "memory, forecast", "parameters", "front", "state"]  # fmt: skip
+    assert titles == ["point", "optimizer.lr", "architecture.layers", "score (nats)", "seeds",
+                      "seconds on an idle machine", "memory, forecast", "parameters", "front", "state"]  # fmt: skip
     assert [line[0] for line in lines] == ["3", "2", "1", "0", "5", "4"]
     assert lines[0][3:5] == ["1.915 ± 0.007", "2"]
     # Of the forecast, whatever else the machine did meanwhile.
