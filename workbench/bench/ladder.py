@@ -222,7 +222,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="workbench bench ladder", description=__doc__)
     parser.add_argument("--track", choices=TRACKS, default="causal", help="where it begins (%(default)s)")
     parser.add_argument("--gpu", action="store_const", dest="track", const="bert_base", help="the track bert_base")
-    parser.add_argument("--out", type=Path, help="results file (docs/results/ladder.json, ladder-masked.json)")
+    parser.add_argument("--out", type=Path, help="results file (the track's own in docs/results)")
     parser.add_argument(
         "--steps", type=int, help="of the default Trainer, whose end is the score to reach (the track's own)"
     )

@@ -97,7 +97,7 @@ TRACKS = {
         ("data: half the rows, twice the steps", {"data": {"batch_size": 16}}),
         ("data: a quarter of the rows", {"data": {"batch_size": 8}}),
         ("depth: MSLT, layers stacked and trained in stages", {"depth": "multi_stage"}),
-    ], 150, Path("docs/results/ladder.json")),
+    ], 150, Path("docs/results/ladder-150.json")),
     "masked": Track(masked, [
         *_MASKED,
         ("data: half the rows, twice the steps", {"data": {"batch_size": 32}}),
