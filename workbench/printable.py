@@ -38,6 +38,16 @@ def utc(moment: Any) -> str:
         return ""
 
 
+def sentence(text: str) -> str:
+    """A text as a sentence of its own.
+
+    Example:
+        >>> sentence("it has ended")
+        'It has ended.'
+    """
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def decimal(value: float | None, digits: int) -> str:
     """Fixed decimals, or a dash for what is not known."""
     return UNKNOWN if value is None else f"{value:.{digits}f}"

@@ -45,12 +45,15 @@ class TelemetryWriter:
 
     Args:
         folder: the run's telemetry folder; created when missing.
-        flush_seconds: records reach the file at most this many seconds after they were written.
+        flush_seconds: records reach the file at most this many seconds after they were written; None: with the next
+            event, :meth:`flush` or :meth:`close`, and no thread is started.
         on_full: called once with a message when the disk gets full; what did not fit is kept (the last
             :data:`KEPT_LINES` lines of each stream) and written when there is space again.
     """
 
-    def __init__(self, folder: Path, flush_seconds: float = 0.1, on_full: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, folder: Path, flush_seconds: float | None = 0.1, on_full: Callable[[str], None] | None = None
+    ) -> None:
         # Not its parents: a run whose folder was removed must not make a part of it reappear.
         folder.mkdir(exist_ok=True)
         self._paths = {stream: stream_path(folder, stream) for stream in STREAMS}
@@ -61,8 +64,10 @@ class TelemetryWriter:
         self._on_full, self._reported = on_full, False
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._tick, args=(flush_seconds,), name="telemetry", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
+        if flush_seconds is not None:
+            self._thread = threading.Thread(target=self._tick, args=(flush_seconds,), name="telemetry", daemon=True)
+            self._thread.start()
 
     def scalars(self, step: int, seconds: float, tokens: int, **values: float | None) -> None:
         """One record of numbers; NaN and infinities are kept as the strings ``"nan"``, ``"inf"``, ``"-inf"``."""
@@ -106,7 +111,8 @@ class TelemetryWriter:
             return
         self._closed.set()
         # The tick ends first, so that nothing writes to a descriptor that is being closed.
-        self._thread.join(timeout=5)
+        if self._thread is not None:
+            self._thread.join(timeout=5)
         self.flush()
         for descriptor in self._files.values():
             os.close(descriptor)
@@ -139,6 +145,19 @@ class TelemetryWriter:
     def _tick(self, seconds: float) -> None:
         while not self._closed.wait(seconds):
             self.flush()
+
+
+def add_event(folder: Path, step: int, kind: str, text: str, **data: Any) -> None:
+    """One event (:meth:`TelemetryWriter.event`) of a run that nobody trains meanwhile: telemetry has one writer.
+
+    Raises:
+        OSError: the folder is gone, or cannot be written to.
+    """
+    writer = TelemetryWriter(folder, flush_seconds=None)
+    try:
+        writer.event(step, kind, text, **data)
+    finally:
+        writer.close()
 
 
 @dataclass

@@ -179,6 +179,15 @@ def test_the_log(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
     assert [event["step"] for event in json.loads(capsys.readouterr().out)["events"]] == [0, 7, 9]
 
 
+def test_the_log_of_a_lost_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = RunFolder(tmp_path / "20260101-000000-a-000000-0000")
+    folder.path.mkdir()
+    write_state(folder, status="running", step=3, heartbeat=1767323045.0)
+    assert main(["log", folder.id, "--runs", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("2026-01-02 03:04:05 UTC  step 3  error  attempt 1 was lost at step 3: all of its processes")
+
+
 def test_somebody_elses_run_takes_a_take_over(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
     lease.claim(alive, "page", "Ann's page")
     root = str(alive.path.parent)

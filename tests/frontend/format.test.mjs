@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { duration, loss, percent, queueSentence, queueText, secondsLeft, shareDone, short, standing, xValue } from "../../workbench/ui/frontend/src/format.js";
+import { duration, loss, percent, queueSentence, queueText, secondsLeft, shareDone, short, standing, took, xValue } from "../../workbench/ui/frontend/src/format.js";
 import { niceTicks, padded, timeTicks } from "../../workbench/ui/frontend/src/watch/scales.js";
 
 test("numbers read as people write them", () => {
@@ -24,6 +24,14 @@ test("time left is no guess", () => {
   assert.equal(secondsLeft({ seconds: 10, progress: 0.25 }), 30);
   assert.equal(secondsLeft({ seconds: 10, progress: 0.001 }), null);
   assert.equal(secondsLeft({ seconds: 10, progress: 1 }), null);
+});
+
+test("a fork says which of its seconds it trained itself, and which others count", () => {
+  assert.deepEqual(took({ seconds: 129, seconds_before: 103 }), {
+    text: "took 26 s",
+    title: "in its own training; its steps, tokens and seconds of training count from the beginning of the run that it goes on from: 129.0 s",
+  });
+  assert.deepEqual(took({ seconds: 26 }), { text: "took 26 s", title: "" });
 });
 
 test("where a run stands depends on what its budget counts", () => {

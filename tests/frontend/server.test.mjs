@@ -189,10 +189,10 @@ test("what a run has begun is waited for until it is done, however long that tak
 
 test("what starts a process says whether the kernel may still do it", async () => {
   await served(
-    ({ url }) => (url.pathname.endsWith("fork") ? [201, { run: "new", place: "here", name: "again", step: 7, fresh: [] }] : [200, { text: "resuming" }]),
+    ({ url }) => (url.pathname.endsWith("fork") ? [201, { run: "new", place: "here", name: "again", step: 7, fresh: [], text: "again waits for its turn, then goes on from step 7" }] : [200, { text: "resuming" }]),
     async (server, asked) => {
       const made = await server.start("here/run-a", "fork", { step: 7, edits: ["optimizer.lr=1"] });
-      assert.deepEqual([made.state, made.text, made.made.run], ["done", "again goes on from step 7", "new"]);
+      assert.deepEqual([made.state, made.text, made.made.run], ["done", "again waits for its turn, then goes on from step 7", "new"]);
       assert.deepEqual(JSON.parse(asked[0].body), { step: 7, edits: ["optimizer.lr=1"] });
       assert.equal((await server.start("here/run-a", "resume", {})).text, "resuming");
       assert.equal(asked[1].url.pathname, "/user/ada/workbench/api/runs/here/run-a/resume");

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from workbench.runs.folder import RunFolder
+from workbench.telemetry import TelemetryWriter
 
 
 @pytest.fixture
@@ -32,6 +33,14 @@ def folder(tmp_path: Path) -> RunFolder:
     path = tmp_path / "20260101-000000-a-000000-0000"
     path.mkdir()
     return RunFolder(path)
+
+
+def write_records(folder: RunFolder, step: int) -> None:
+    """Telemetry of a run that recorded a loss of 2.5 at this step last, after 512 tokens and 0.2 s for each."""
+    writer = TelemetryWriter(folder.telemetry, flush_seconds=None)
+    for each in range(max(1, step - 2), step + 1):
+        writer.scalars(each, 0.2 * each, 512 * each, loss=2.5)
+    writer.close()
 
 
 def kill_processes_of(*places: Path) -> None:

@@ -62,7 +62,7 @@ def test_what_is_known_before_the_first_evaluation(view):
 def test_what_a_former_attempt_ended_with_counts_no_more_once_the_run_goes_on(view):
     result = {"heldout_loss": 1.0, "steps": 7, "bits_per_byte": 0.5}
     going = replace(view, status="running", evaluations={"result": result}, state={"step": 9}, telemetry=Telemetry())
-    assert (heldout_loss(going), bits_per_byte(going), measured(going, "steps")) == (None, None, None)
+    assert (heldout_loss(going), bits_per_byte(going), measured(going, "steps")) == (None, None, 9)
     ended = replace(going, status="stopped")
     assert (heldout_loss(ended), bits_per_byte(ended), measured(ended, "steps")) == (1.0, 0.5, 7)
 

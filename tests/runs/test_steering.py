@@ -11,9 +11,11 @@ import pytest
 from tests.ui.live import run_folder
 from workbench.errors import RunError
 from workbench.runs import control
+from workbench.runs.folder import write_json
 from workbench.runs.lease import claim, read_lease
 from workbench.runs.run import Run
-from workbench.runs.steering import MOST_EDITS, ask, fork_of, hold, lease_of, refusal, request_of, steering
+from workbench.runs.state import write_state
+from workbench.runs.steering import MOST_EDITS, ask, fork_of, forked_text, hold, lease_of, refusal, request_of, steering
 
 
 @pytest.fixture
@@ -31,6 +33,14 @@ def test_a_page_is_shown_knobs_checkpoints_and_who_steers(run: Run) -> None:
     shown = steering(run.folder)
     assert (shown["knobs"], shown["checkpoints"]) == ([{"path": "optimizer.lr"}], [3, 20])
     assert shown["lease"]["name"] == "Ann"
+
+
+def test_a_fork_that_waits_is_not_said_to_go_on(run: Run) -> None:
+    write_json(run.folder.origin, {"run": "20260101-000000-b", "step": 576})
+    run.name = "alpha-low"
+    assert forked_text(run.folder) == "alpha-low goes on from step 576"
+    write_state(run.folder, status="queued")
+    assert forked_text(run.folder) == "alpha-low waits for its turn, then goes on from step 576"
 
 
 @pytest.mark.parametrize(

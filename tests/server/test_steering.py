@@ -133,7 +133,8 @@ def test_a_fork_without_a_kernel_is_a_run_of_its_own(server: Server, ended: Run)
     step = ended.state.step
     made = page.post(path, {"step": step, "edits": ["optimizer.lr=0.5", "budget=300000 steps", "name=again"]})
     assert made.status == 201, made.body
-    assert made.json | {"run": ""} == {"run": "", "place": server.key, "name": "again", "step": step, "fresh": []}
+    told = {"place": server.key, "name": "again", "step": step, "fresh": [], "text": f"again goes on from step {step}"}
+    assert made.json | {"run": ""} == {"run": "", **told}
     fork = Run(RunFolder(server.elsewhere / made.json["run"]))
     assert (fork.recipe.optimizer.lr, fork.recipe.budget.amount) == (0.5, 300_000)
     events = read_telemetry(ended.folder.telemetry).events

@@ -15,6 +15,7 @@ from workbench.cli.training import summary as summary_of_result
 from workbench.errors import RunError
 from workbench.plots.terminal import follow
 from workbench.printable import aligned, plain, plain_lines, utc
+from workbench.runs.attempts import lost_event
 from workbench.runs.catalogue.run_list import runs as list_runs
 from workbench.runs.catalogue.summary import summary
 from workbench.runs.folder import read_object
@@ -142,7 +143,10 @@ def graphs(options: argparse.Namespace) -> int:
 def log(options: argparse.Namespace) -> int:
     """Print the last events of the run, then the end of what its process printed."""
     run = Run(options.run, options.runs)
-    events, printed = read_events(run.folder.telemetry)[-options.lines :], run.tail(options.lines)
+    # Of a lost run nobody was there to write down how it ended.
+    lost = lost_event(run.folder, read_state(run.folder))
+    events = [*read_events(run.folder.telemetry), *([lost] if lost else [])][-options.lines :]
+    printed = run.tail(options.lines)
     parts = [aligned([_event_cells(event) for event in events])] if events else []
     if printed.strip():
         parts += ["its process printed:", printed] if events else [printed]
@@ -158,7 +162,7 @@ def _event_cells(event: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _as_data(run: Run) -> dict[str, Any]:
-    state = read_state(run.folder)
+    state = run.state
     row = summary(run.folder)
     rest = {"name": row["name"], "tags": row["tags"], "notes": row["notes"], "parent": row["parent"]}
     return {"run": run.id, **rest, **asdict(state), "status": actual_status(run.folder, state)}

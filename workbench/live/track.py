@@ -28,6 +28,7 @@ from workbench.runs.forks.origin import origin_of
 from workbench.runs.labels import Labels, name_of, read_labels
 from workbench.runs.message import message_of
 from workbench.runs.missing_text import NamedText
+from workbench.runs.reached import reached
 from workbench.runs.state import FINAL, STALLED, RunState, actual_status, read_state, silent_seconds
 from workbench.runs.steering import steering
 from workbench.telemetry import Record, number, stream_path
@@ -98,6 +99,7 @@ class Track:
         self._steering: dict[str, Any] = {"lease": None}
         self._steering_until = math.inf
         self._looked_at_lock = -math.inf
+        self._asked: tuple[RunState, str] | None = None
         self.clear()
         self.events: list[Record] = []
         self.status: dict[str, Any] = {"status": "queued"}
@@ -222,12 +224,16 @@ class Track:
         return changes
 
     def _status_line(self, state: RunState) -> dict[str, Any]:
-        line: dict[str, Any] = {key: finite(getattr(state, key)) for key in _STATE_KEYS}
         # The lock is a system call per look; a second is soon enough to learn that a process died.
         if time.monotonic() - self._looked_at_lock > 1.0 or state.final:
             self._looked_at_lock = time.monotonic()
             self._actual = actual_status(self.folder, state)
-        line["status"] = self._actual if self._actual in ("lost", STALLED) or state.final else state.status
+        status = self._actual if self._actual in ("lost", STALLED) or state.final else state.status
+        # Read once: a lost run writes no more.
+        if (state, status) != self._asked:
+            self._asked, self._reached = (state, status), reached(self.folder, state, status)
+        line: dict[str, Any] = {key: finite(getattr(self._reached, key)) for key in _STATE_KEYS}
+        line["status"] = status
         # An age, not a time of day: the page's clock may differ from ours. Whole steps of 5 s: no message per poll.
         line["message"] = message_of(self.folder, state, line["status"])
         line["silent_seconds"] = 5 * int(silent_seconds(state) // 5) if line["status"] == STALLED else 0

@@ -19,7 +19,7 @@ def facts(view: RunView) -> dict[str, str]:
     parameters = measured(view, "parameters")
     if parameters is None:
         parameters = view.environment.get("parameters")
-    steps = measured(view, "steps") or measured(view, "step")
+    steps = measured(view, "steps")
     return {
         "state": str(view.status),
         "held-out loss (nats)": decimal(heldout_loss(view), 3),

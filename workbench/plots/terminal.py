@@ -12,7 +12,7 @@ from workbench.printable import plain, share_done
 from workbench.runs.measured import progress_parts
 from workbench.runs.message import message_of
 from workbench.runs.run import Run
-from workbench.runs.state import FINAL, actual_status, read_state
+from workbench.runs.state import FINAL, actual_status
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +49,7 @@ def follow(*runs: Run, console: Console | None = None) -> None:
 
 
 def _reading(run: Run) -> Reading:
-    state = read_state(run.folder)
+    state = run.state
     status = actual_status(run.folder, state)
     message = message_of(run.folder, state, status)
     text = "  ".join(progress_parts({**asdict(state), "message": message}))

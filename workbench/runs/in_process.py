@@ -38,10 +38,15 @@ def way_on(folder: RunFolder, status: str) -> str:
         return ""
     if read_state(folder).repeats:
         return "; a resume would only repeat what failed: change the recipe, and launch or fork that"
+    return f"; {resume_text(folder)}"
+
+
+def resume_text(folder: RunFolder) -> str:
+    """What a resume of a run that has ended will do, and how it is asked for."""
     do = _again(folder) if is_in_process(folder) else f"`workbench resume {folder.id}`"
     if has_checkpoint(folder.checkpoints):
-        return f"; {do} goes on from its last checkpoint"
-    return f"; it left no checkpoint: {do} starts its recipe from the beginning"
+        return f"{do} goes on from its last checkpoint"
+    return f"it left no checkpoint: {do} starts its recipe from the beginning"
 
 
 def _again(folder: RunFolder) -> str:

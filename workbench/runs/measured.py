@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.floors import known_text
 from workbench.floors import learned_in_words as in_words
 from workbench.printable import count, plain, share_done
+from workbench.runs.reached import COUNTED
 from workbench.runs.state import ENDED_WELL, FINAL
 from workbench.scored_text import part_mark
 from workbench.telemetry import number
@@ -44,14 +45,16 @@ def bits_per_byte(view: RunView) -> float | None:
 
 
 def measured(view: RunView, name: str) -> float | None:
-    """A number of the final result, else of the state, else the last one of the telemetry."""
-    for source in (last_result(view), view.state):
-        if source.get(name):  # a state that has not been written to yet says 0
-            return number(source[name])
-    if name in ("step", "steps", "tokens", "seconds"):
-        last: dict[str, Any] = view.telemetry.scalars[-1] if view.telemetry.scalars else {}
-        found = last.get("step" if name == "steps" else name)
-        return None if found is None else number(found)
+    """A number of the final result, else of the state, else the last one of the telemetry.
+
+    ``steps``, ``tokens`` and ``seconds`` are those of one moment, which the telemetry may be beyond.
+    """
+    stated = COUNTED.get(name, name)
+    for source, key in ((last_result(view), name), (view.state, stated)):
+        if source.get(key):  # a state that has not been written to yet says 0
+            return number(source[key])
+    if stated in COUNTED.values():
+        return None
     _, values = view.telemetry.series(name)
     return next((value for value in reversed(values) if math.isfinite(value)), None)
 

@@ -64,7 +64,7 @@ class Result(dict[str, Any]):
             name=plain(view.name, 80),
             path=str(path),
             state=view.status,
-            steps=_whole(measured(view, "steps") or measured(view, "step")),
+            steps=_whole(measured(view, "steps")),
             tokens=_whole(measured(view, "tokens")),
             seconds=finite(measured(view, "seconds")),
             tokens_per_second=finite(measured(view, "tokens_per_second")),

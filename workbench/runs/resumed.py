@@ -9,9 +9,8 @@ from typing import Any
 from workbench.json_lines import finite, number
 from workbench.runs.checkpoints import STATE, checkpoints
 from workbench.runs.folder import RunFolder, read_object
+from workbench.runs.reached import COUNTED, budget_share
 from workbench.runs.state import read_state
-
-_COUNTED = {"steps": "step", "tokens": "tokens", "seconds": "seconds"}
 
 
 def resume_point(folder: RunFolder) -> Path | None:
@@ -37,12 +36,11 @@ def standing(folder: RunFolder) -> dict[str, Any]:
     """
     path = resume_point(folder)
     saved = {} if path is None else read_object(path / STATE)
-    at = {name: 0.0 if path is None else number(saved.get(name)) for name in _COUNTED.values()}
+    at = {name: 0.0 if path is None else number(saved.get(name)) for name in COUNTED.values()}
     if at["step"] == read_state(folder).step or not all(map(math.isfinite, at.values())):
         return {}
     recipe, found = read_object(folder.recipe), read_object(folder.evaluations).get("heldout")
-    budget = recipe["budget"] if isinstance(recipe.get("budget"), dict) else {}
-    share = at.get(_COUNTED.get(str(budget.get("unit")), ""), 0.0) / (number(budget.get("amount")) or math.nan)
+    share = budget_share(recipe.get("budget"), at)
     points = [point for point in found if isinstance(point, dict)] if isinstance(found, list) else []
     heldout = [number(point.get("loss")) for point in points if 0 < number(point.get("step")) <= at["step"]]
     return {

@@ -30,6 +30,7 @@ from workbench.runs.log import tail
 from workbench.runs.measured import progress_line
 from workbench.runs.queue.orphans import end_orphan, start_orphan
 from workbench.runs.queue.waiting import STOPPED
+from workbench.runs.reached import reached
 from workbench.runs.report import report
 from workbench.runs.state import FINAL, RunState, actual_status, read_state
 from workbench.runs.trash import delete
@@ -81,8 +82,8 @@ class Run(Awaited["Result"]):
 
     @property
     def state(self) -> RunState:
-        """The state that the run last wrote."""
-        return read_state(self.folder)
+        """The state that the run last wrote; of a lost run with the numbers of its last step."""
+        return reached(self.folder, read_state(self.folder))
 
     @property
     def status(self) -> str:

@@ -25,6 +25,14 @@ MOST_EDITS, EDIT_CHARACTERS = 64, 4000
 _EXAMPLE = 'the request must be a JSON object, for example {"verb": "stop"}'
 
 
+def forked_text(folder: RunFolder) -> str:
+    """What a fork that was just launched does, in words: one that waits for its turn goes on from nothing yet."""
+    fork = Run(folder)
+    origin = fork.origin
+    does = "goes on" if origin is None else f"goes on from step {origin.step}"
+    return f"{fork.name} {'waits for its turn, then ' * (fork.status == 'queued')}{does}"
+
+
 def steering(folder: RunFolder) -> dict[str, Any]:
     """What a page needs to steer a run.
 

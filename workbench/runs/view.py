@@ -10,6 +10,7 @@ from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.origin import Origin, origin_now
 from workbench.runs.in_force import InForce, in_force
 from workbench.runs.labels import Labels, name_of, read_labels
+from workbench.runs.reached import reached
 from workbench.runs.state import FINAL, actual_status, read_state
 from workbench.telemetry import Telemetry, TelemetryReader, read_telemetry
 
@@ -73,7 +74,7 @@ class RunView:
             name=name_of(folder, recipe, labels),
             status=status,
             recipe=recipe,
-            state=asdict(state),
+            state=asdict(reached(folder, state, status)),
             environment=read_object(folder.environment),
             evaluations=_readable(read_object(folder.evaluations)),
             telemetry=records,

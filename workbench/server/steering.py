@@ -16,7 +16,7 @@ from workbench.runs.forks.misspelt import check_spelling
 from workbench.runs.labels import name_of
 from workbench.runs.lease import whoami
 from workbench.runs.run import Run
-from workbench.runs.steering import ask, fork_of, hold, lease_of, refusal, request_of
+from workbench.runs.steering import ask, fork_of, forked_text, hold, lease_of, refusal, request_of
 from workbench.server.base import AskingHandler, WorkbenchHandler
 from workbench.server.registered_runs import Refused
 from workbench.server.starting import workbench
@@ -124,7 +124,7 @@ class ForkHandler(AskingHandler):
     @web.authenticated
     @authorized("execute")
     async def post(self, place: str, run: str) -> None:
-        """201 ``{"run", "place", "name", "step", "fresh"}``. Body: :func:`workbench.runs.steering.fork_of`."""
+        """201 ``{"run", "place", "name", "step", "fresh", "text"}``. Body: :func:`workbench.runs.steering.fork_of`."""
         step, edits = _legal(fork_of, self.body)
         folder = await self.reading(self._checked, place, run, edits)
         # One argument each, so that no text of a page can be an option of its own.
@@ -133,7 +133,8 @@ class ForkHandler(AskingHandler):
         new = await self.reading(self.places.folder, place, str(answer.get("run")))
         parent = answer.get("parent") or {}
         found = {"run": new.id, "place": place, "name": name_of(new), "step": parent.get("step")}
-        self.reply(found | {"fresh": answer.get("fresh", [])}, 201)
+        text = await self.reading(forked_text, new)
+        self.reply(found | {"fresh": answer.get("fresh", []), "text": text}, 201)
 
     def _checked(self, place: str, run: str, edits: list[str]) -> RunFolder:
         """The run's folder, once a look at its recipe has found nothing wrong with the edits."""

@@ -28,7 +28,7 @@ from workbench.runs.state import (
     process_identity,
     take_lock,
 )
-from workbench.telemetry import TelemetryWriter
+from workbench.telemetry import add_event
 from workbench.training.status import Status
 from workbench.training.stopping import Stopping
 
@@ -138,9 +138,7 @@ def fail(folder: RunFolder, status: Status, error: BaseException, *, whole: bool
     with contextlib.suppress(OSError):
         status.write(status="failed", error=text, exit_code=1, message="", **repeats)
     with contextlib.suppress(OSError):
-        writer = TelemetryWriter(folder.telemetry)
-        writer.event(status.step, "error", text)
-        writer.close()
+        add_event(folder.telemetry, status.step, "error", text)
 
 
 def explain(error: BaseException, recipe: dict[str, Any], way_on: str = "") -> str:

@@ -22,7 +22,7 @@ from workbench.runs.forks.misspelt import check_spelling
 from workbench.runs.forks.point import ForkPoint
 from workbench.runs.run import Run
 from workbench.runs.state import FINAL
-from workbench.runs.steering import ask, fork_of, hold, lease_of, refusal, request_of
+from workbench.runs.steering import ask, fork_of, forked_text, hold, lease_of, refusal, request_of
 
 ANSWER_SECONDS = 60.0
 """How long a run may take to begin; a step of a large model takes some."""
@@ -100,7 +100,7 @@ class Steering:
         origin = forked.origin
         at, fresh = (origin.step, list(origin.fresh)) if origin else (step, [])
         new = {"run": forked.id, "name": forked.name, "step": at, "fresh": fresh}
-        self._say(answer, "done", f"{forked.name} goes on from step {at}", made=new)
+        self._say(answer, "done", forked_text(forked.folder), made=new)
 
     def _try_fork(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
         step, edits = fork_of(fields)

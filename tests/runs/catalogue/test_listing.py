@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.runs.conftest import write_records
 from workbench.runs.catalogue import listing
 from workbench.runs.catalogue.listing import Listing, columns_of
 from workbench.runs.control import write_knobs
@@ -112,12 +113,14 @@ def test_a_file_edited_in_place_is_seen_within_some_looks(tmp_path: Path) -> Non
 def test_a_run_whose_processes_die_is_lost_although_no_file_changes(tmp_path: Path, read: list[str]) -> None:
     folder = make(tmp_path, 1, status="running")
     lock = take_lock(folder)
+    write_records(folder, step=7)
     settle(folder)
     lister = Listing(tmp_path)
     assert lister.look().rows[0]["status"] == "running"
     read.clear()
     os.close(lock)
-    assert lister.look().rows[0]["status"] == "lost"
+    row = lister.look().rows[0]
+    assert (row["status"], row["step"]) == ("lost", 7), "what it recorded last, not what its state still says"
     assert read == []
 
 

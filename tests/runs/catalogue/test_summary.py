@@ -93,6 +93,9 @@ def test_owner_and_start_are_said(folder: RunFolder) -> None:
     assert summary(RunFolder(stamped))["started"] == 1767323045, "of an earlier version"
     write_state(RunFolder(stamped), started=1767333333.0)
     assert summary(RunFolder(stamped))["started"] == 1767333333
+    write_json(RunFolder(stamped).origin, {"run": "run-0", "step": 7})
+    write_state(RunFolder(stamped), status="queued", started=0.0)
+    assert summary(RunFolder(stamped))["started"] is None, "a fork that waits stands at a step that its parent took"
     made_up = RunFolder(stamped.rename(folder.path.parent / "99999999-999999-a"))
     assert launched_of(made_up) is None
     assert launched_of(RunFolder(folder.path.parent / "gone")) is None

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.runs.conftest import processes_of
+from tests.runs.conftest import processes_of, write_records
 from tests.runs.tiny import tiny_recipe, wait_until
 from workbench.errors import RunError, RunFailed
 from workbench.runs.folder import RunFolder
@@ -22,6 +22,7 @@ from workbench.runs.launchers.launcher import begin, module_command
 from workbench.runs.launchers.supervisor import _record_end, _why
 from workbench.runs.run import Run
 from workbench.runs.state import actual_status, lock_held, read_state, take_lock, write_state
+from workbench.telemetry import read_events
 
 START_SECONDS = 90.0
 
@@ -77,6 +78,9 @@ def test_a_killed_trainer_is_told_and_resumed(corpus: Path, root: Path) -> None:
 
     assert "attempt 2" in run.resume()
     assert run.status in ("starting", "running")
+    ended, begun = (event["text"] for event in read_events(run.folder.telemetry)[-2:])
+    assert ended.startswith(f"attempt 1 ended at step {paused_at}: the trainer was killed (signal 9, SIGKILL)")
+    assert begun == "attempt 2 begins; resuming from the last checkpoint"
     result = run.wait(timeout=START_SECONDS)
     assert isinstance(result, dict)
     assert (result["state"], result["steps"]) == ("finished", 150)
@@ -186,6 +190,26 @@ def test_only_what_would_not_repeat_is_told_to_be_resumed(tmp_path: Path, repeat
     state = read_state(folder)
     assert (state.status, state.repeats) == ("failed", repeats)
     assert ("workbench resume" in state.error) != repeats
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_killed_trainer_leaves_its_last_step_and_what_a_resume_will_do(folder: RunFolder, saved: bool) -> None:
+    write_state(folder, status="running", step=265, tokens=265 * 512, seconds=50.0, loss=3.0, attempt=2)
+    write_records(folder, step=270)
+    if saved:
+        (folder.checkpoints / "step-200").mkdir(parents=True)
+        (folder.checkpoints / "step-200" / "manifest.json").touch()
+    with folder.lock.open("w") as lock:
+        _record_end(folder, lock.fileno(), -9, _why(-9, False), 0)
+    state = read_state(folder)
+    assert (state.status, state.step, state.tokens) == ("failed", 270, 270 * 512)
+    does = f"`workbench resume {folder.id}` goes on from its last checkpoint." if saved else (
+        f"It left no checkpoint: `workbench resume {folder.id}` starts its recipe from the beginning."
+    )  # fmt: skip
+    assert state.error.endswith(f"fork with it. {does}")
+    (event,) = read_events(folder.telemetry)
+    assert (event["step"], event["kind"]) == (270, "error")
+    assert event["text"] == f"attempt 2 ended at step 270: {state.error}"
 
 
 @pytest.mark.process

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from workbench.fields import differences
-from workbench.runs.catalogue.summary import knobs_written, queue_facts, summary
+from workbench.runs.catalogue.summary import knobs_written, numbers, queue_facts, summary
 from workbench.runs.find import TRASH
 from workbench.runs.folder import RunFolder, is_run_id, runs_root
 from workbench.runs.in_force import InForce, in_force
 from workbench.runs.message import message_of
 from workbench.runs.missing_text import NamedText
+from workbench.runs.reached import reached
 from workbench.runs.state import RunState, actual_status, read_state
 
 MOST = 1000
@@ -131,6 +132,8 @@ class Listing:
             message = known.state.error or message_of(folder, known.state, status)
             missing = known.text.missing(known.state, status)
             now = {"status": status, "message": message, "missing_text": missing, **queue_facts(folder, status)}
+            if status == "lost" and known.row["status"] != status:
+                now |= numbers(reached(folder, known.state, status))
             if any(known.row[name] != value for name, value in now.items()):
                 known.row = known.row | now
             return

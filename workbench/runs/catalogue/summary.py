@@ -13,11 +13,12 @@ from typing import Any
 from workbench.printable import plain, share_done
 from workbench.runs.catalogue.experiment_name import experiment_of
 from workbench.runs.folder import RunFolder
-from workbench.runs.forks.origin import origin_of
+from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.labels import name_of, read_labels
 from workbench.runs.message import message_of
 from workbench.runs.missing_text import NamedText
 from workbench.runs.queue.outlook import place_of
+from workbench.runs.reached import reached
 from workbench.runs.state import STALLED, RunState, actual_status, read_state
 from workbench.scored_text import part_mark
 
@@ -46,15 +47,12 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
     state = state or read_state(folder)
     labels, origin = read_labels(folder), origin_of(folder)
     status = actual_status(folder, state)
+    state = reached(folder, state, status)
     return {
         "id": folder.id,
         "name": name_of(folder, labels=labels),
         "status": status,
-        "progress": state.progress,
-        "step": state.step,
-        "loss": state.loss,
-        "heldout_loss": state.heldout_loss,
-        "tokens_per_second": state.tokens_per_second,
+        **numbers(state),
         "message": state.error or message_of(folder, state, status),
         "repeats": state.repeats and status == "failed",
         "missing_text": NamedText(folder).missing(state, status),
@@ -62,7 +60,7 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         "host": state.host,
         "device": state.device,
         "launched": launched_of(folder),
-        "started": started_of(folder, state),
+        "started": started_of(folder, state, origin),
         "tags": list(labels.tags),
         "notes": labels.notes,
         "experiment": experiment_of(folder.id, labels.tags),
@@ -70,6 +68,12 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         "parent": None if origin is None else {"run": origin.run, "step": origin.step},
         **queue_facts(folder, status),
     }
+
+
+def numbers(state: RunState) -> dict[str, Any]:
+    """Where a run stands: those of the facts that are numbers of its state."""
+    names = ("progress", "step", "loss", "heldout_loss", "tokens_per_second")
+    return {name: getattr(state, name) for name in names}
 
 
 def knobs_written(folder: RunFolder) -> float | None:
@@ -99,10 +103,15 @@ def owner_of(folder: RunFolder) -> str:
         return ""
 
 
-def started_of(folder: RunFolder, state: RunState) -> float | None:
-    """Unix seconds at which a run began to train; None before that."""
+def started_of(folder: RunFolder, state: RunState, origin: Origin | None = None) -> float | None:
+    """Unix seconds at which a run began to train; None before that.
+
+    Args:
+        origin: of a fork, which has taken none of the steps before.
+    """
+    own = state.step - (origin.step if origin else 0)
     # Of an earlier version, which did not write it down: it began soon after its launch, as far as anybody knows.
-    return state.started or (launched_of(folder) if state.step else None)
+    return state.started or (launched_of(folder) if own > 0 else None)
 
 
 def launched_of(folder: RunFolder) -> float | None:

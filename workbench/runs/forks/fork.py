@@ -23,7 +23,7 @@ from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.launcher import Handle, Say
 from workbench.runs.queue.turn import check_room
 from workbench.runs.state import lock_held, take_lock, write_state
-from workbench.telemetry import TelemetryWriter
+from workbench.telemetry import add_event
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
@@ -143,9 +143,7 @@ def _tell_parent(folder: RunFolder, fork: RunFolder) -> None:
         # Held, so that nobody resumes the run while we write.
         lock = take_lock(folder)
         try:
-            writer = TelemetryWriter(folder.telemetry)
             text = control.fork_text(arguments, lease.whoami())
-            writer.event(arguments["step"], "fork", text, run=fork.id)
-            writer.close()
+            add_event(folder.telemetry, arguments["step"], "fork", text, run=fork.id)
         finally:
             os.close(lock)

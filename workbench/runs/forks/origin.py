@@ -10,6 +10,7 @@ from typing import Any
 from workbench.json_lines import number
 from workbench.runs.folder import RunFolder, is_run_id, read_object
 from workbench.runs.labels import name_of
+from workbench.runs.reached import budget_share
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,7 @@ class Origin:
 
     def share(self, budget: Any) -> float:
         """The part of a budget (``amount`` and ``unit``, as ``recipe.json`` has them) that was spent before; 0..1."""
-        known = budget if isinstance(budget, Mapping) else {}
-        spent = {"steps": self.step, "tokens": self.tokens, "seconds": self.seconds}.get(str(known.get("unit")), 0.0)
-        share = spent / (number(known.get("amount")) or math.nan)
+        share = budget_share(budget, {"step": self.step, "tokens": self.tokens, "seconds": self.seconds})
         return share if 0 <= share < 1 else 0.0
 
 

@@ -18,6 +18,7 @@ from typing import ClassVar
 from workbench.errors import RunError
 from workbench.huge_pages import HUGE_PAGES
 from workbench.runs import control
+from workbench.runs.attempts import tell_attempt
 from workbench.runs.folder import RunFolder, read_object, write_json
 from workbench.runs.launchers.launch_environment import launch_environment
 from workbench.runs.queue.outlook import notice
@@ -140,6 +141,9 @@ def begin(folder: RunFolder, attempt: int = 1) -> int:
             # The attempt before may have given it up; one that can train without is not refused for it.
             with contextlib.suppress(OSError):
                 fill_reserve(folder)
+            # Before the state says otherwise; a full disk keeps no run from going on.
+            with contextlib.suppress(OSError):
+                tell_attempt(folder, read_state(folder))
         write_state(
             folder,
             status="starting",

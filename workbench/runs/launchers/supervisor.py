@@ -18,16 +18,20 @@ from pathlib import Path
 from typing import Protocol
 
 from workbench.errors import RunError
+from workbench.printable import sentence
 from workbench.runs import control
 from workbench.runs.folder import RunFolder
+from workbench.runs.in_process import resume_text
 from workbench.runs.launchers.launcher import begin, child_environment, module_command
 from workbench.runs.log import tail
 from workbench.runs.queue.orphans import start_orphans
 from workbench.runs.queue.outlook import remember_end
 from workbench.runs.queue.turn import Turn, enter, inherited
 from workbench.runs.queue.waiting import ABANDONED, mark_waiting, wait_for_turn
+from workbench.runs.reached import beyond
 from workbench.runs.report import report
 from workbench.runs.state import FINAL, LOCK_VARIABLE, die_with_parent, inherited_lock, read_state, write_state
+from workbench.telemetry import add_event
 
 TRAINER = "workbench.training.worker"
 REPORT_LIMIT_SECONDS = 300
@@ -188,9 +192,14 @@ def _record_end(folder: RunFolder, lock: int, code: int, why: str, log_before: i
         # What an earlier attempt said is no news.
         lines = [f"  {line}" for line in tail(folder.log, _LOG_LINES, log_before).splitlines() if line.strip()]
         last_words = "\n".join(["\nIts last words:", *lines]) if lines else ""
-        way_on = "" if repeats else f" `workbench resume {folder.id}` goes on from the last checkpoint."
-        error = f"{why}{way_on}{last_words}"
-        write_state(folder, status="failed", exit_code=code, error=error, message="", repeats=repeats)
+        told = why if repeats else f"{why} {sentence(resume_text(folder))}"
+        got = beyond(folder, state)
+        write_state(
+            folder, status="failed", exit_code=code, error=told + last_words, message="", repeats=repeats, **got
+        )
+        step = got.get("step", state.step)
+        with contextlib.suppress(OSError):
+            add_event(folder.telemetry, step, "error", f"attempt {state.attempt} ended at step {step:,}: {told}")
     control.dismiss_pending(folder, "the run has ended")
 
 

@@ -124,6 +124,12 @@ export function secondsLeft(status) {
   return (seconds * (1 - progress)) / progress;
 }
 
+/** How long a run that has ended trained itself, and what a fork's seconds count elsewhere; the latter empty for any other. */
+export function took({ seconds, seconds_before: before = 0 }) {
+  const counted = "its steps, tokens and seconds of training count from the beginning of the run that it goes on from";
+  return { text: `took ${duration(seconds - before)}`, title: before ? `in its own training; ${counted}: ${seconds.toFixed(1)} s` : "" };
+}
+
 /** Where a run stands in its budget: "step 120 of 200", or "step 120, 45% of 90 seconds". */
 export function standing(run) {
   const step = whole(run.status.step ?? 0);

@@ -117,7 +117,7 @@ export class Server {
     if (!found.ok) return found.status === 400 ? refusal(found) : { failed: found.body.message };
     const { body } = found;
     if (verb !== "fork") return { state: "done", text: body.text, error: false };
-    return { state: "done", text: `${body.name} goes on from step ${body.step}`, error: false, made: body };
+    return { state: "done", text: body.text, error: false, made: body };
   }
 
   /** Status and JSON of an answer; null where the extension is not there, or not for us. */

@@ -1,7 +1,7 @@
 // One run in one line: its line in the plots, state, latest numbers, and the buttons that reach it.
 
 import { el, say } from "../../dom.js";
-import { clock, duration, heldout, loss, partScore, queueText, secondsLeft, shareDone, short, standing, whyNotResumed } from "../../format.js";
+import { clock, duration, heldout, loss, partScore, queueText, secondsLeft, shareDone, short, standing, took, whyNotResumed } from "../../format.js";
 import { LEARNED_BRIEFLY } from "../../palette.js";
 import { answerInWords } from "../../steering.js";
 import { icon } from "../icons.js";
@@ -111,7 +111,9 @@ export class RunRow {
     say(this.learned, learned);
     this.heldout.title = this.learned.title = [status.score, partScore(status), learned].filter(Boolean).join("; ");
     say(this.numbers.speed, short(status.tokens_per_second));
-    say(this.numbers.time, final ? `took ${duration(status.seconds - (status.seconds_before ?? 0))}` : duration(secondsLeft(status)));
+    const time = final ? took(status) : { text: duration(secondsLeft(status)), title: "" };
+    say(this.numbers.time, time.text);
+    this.numbers.time.title = time.title;
   }
 
   #message(run, { now, kernelSilentSince, live }) {
