@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import pytest
 
-from workbench.bench import ladder_stage
+from workbench.bench import ladder_stage, result
 from workbench.bench.ladder_stage import Arm, Stage
 from workbench.bench.ladder_tracks import causal
 from workbench.bench.result import ResultsFile
@@ -55,6 +55,7 @@ class Child:
 def children(monkeypatch: pytest.MonkeyPatch) -> Children:
     found = Children()
     monkeypatch.setattr(ladder_stage, "Contender", found.contender)
+    monkeypatch.setattr(result, "revision", lambda: "of no process")
     return found
 
 
