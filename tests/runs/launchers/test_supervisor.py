@@ -177,7 +177,7 @@ def test_a_trainer_that_cannot_start_is_a_failed_run(folder: RunFolder) -> None:
     ],
 )
 def test_every_end_has_words(code: int, out_of_memory: bool, said: str) -> None:
-    assert said in _why(code, out_of_memory)
+    assert said in _why(code, out_of_memory, True)
 
 
 @pytest.mark.parametrize("repeats", [True, False])
@@ -186,7 +186,7 @@ def test_only_what_would_not_repeat_is_told_to_be_resumed(tmp_path: Path, repeat
     folder.path.mkdir()
     write_state(folder, status="running")
     with folder.lock.open("w") as lock:
-        _record_end(folder, lock.fileno(), -9, _why(-9, repeats), 0, repeats=repeats)
+        _record_end(folder, lock.fileno(), -9, _why(-9, repeats, True), 0, repeats=repeats)
     state = read_state(folder)
     assert (state.status, state.repeats) == ("failed", repeats)
     assert ("workbench resume" in state.error) != repeats
@@ -200,13 +200,14 @@ def test_a_killed_trainer_leaves_its_last_step_and_what_a_resume_will_do(folder:
         (folder.checkpoints / "step-200").mkdir(parents=True)
         (folder.checkpoints / "step-200" / "manifest.json").touch()
     with folder.lock.open("w") as lock:
-        _record_end(folder, lock.fileno(), -9, _why(-9, False), 0)
+        _record_end(folder, lock.fileno(), -9, _why(-9, False, saved), 0)
     state = read_state(folder)
     assert (state.status, state.step, state.tokens) == ("failed", 270, 270 * 512)
     does = f"`workbench resume {folder.id}` goes on from its last checkpoint." if saved else (
         f"It left no checkpoint: `workbench resume {folder.id}` starts its recipe from the beginning."
     )  # fmt: skip
-    assert state.error.endswith(f"fork with it. {does}")
+    assert state.error.endswith(f"{', or fork with it' * saved}. {does}")
+    assert ("fork" in state.error) == saved
     (event,) = read_events(folder.telemetry)
     assert (event["step"], event["kind"]) == (270, "error")
     assert event["text"] == f"attempt 2 ended at step 270: {state.error}"

@@ -20,6 +20,7 @@ from typing import Protocol
 from workbench.errors import RunError
 from workbench.printable import sentence
 from workbench.runs import control
+from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.folder import RunFolder
 from workbench.runs.in_process import resume_text
 from workbench.runs.launchers.launcher import begin, child_environment, module_command
@@ -137,7 +138,7 @@ def _supervise(folder: RunFolder, lock: int, turn: Turn, resume: bool, parent: i
     code, abandoned = _wait(worker, turn, parent)
     try:
         no_memory = code == -signal.SIGKILL and _out_of_memory_kills() > kills_before
-        why = _ABANDONED if abandoned else _why(code, no_memory)
+        why = _ABANDONED if abandoned else _why(code, no_memory, has_checkpoint(folder.checkpoints))
         _record_end(folder, lock, code, why, log_before, repeats=no_memory and not abandoned)
     except OSError as error:
         _log(f"supervisor: the end of the run (exit code {code}) could not be written: {error}")
@@ -206,8 +207,12 @@ def _record_end(folder: RunFolder, lock: int, code: int, why: str, log_before: i
 _ABANDONED = f"{ABANDONED}, and on='inline' means that the run ends with it."
 
 
-def _why(code: int, out_of_memory: bool) -> str:
-    """Why the trainer ended without saying so itself."""
+def _why(code: int, out_of_memory: bool, saved: bool) -> str:
+    """Why the trainer ended without saying so itself, and what helps.
+
+    Args:
+        saved: it left a checkpoint, which can be forked.
+    """
     if code >= 0:
         return f"the trainer ended with exit code {code} before it could say why."
     try:
@@ -217,7 +222,8 @@ def _why(code: int, out_of_memory: bool) -> str:
     killed = f"the trainer was killed (signal {-code}, {name})."
     if code != -signal.SIGKILL:
         return killed
-    advice = "lower data.batch_size, or set execution.micro_batch_size, and launch that anew, or fork with it."
+    advice = "lower data.batch_size, or set execution.micro_batch_size, and launch that anew"
+    advice += ", or fork with it." if saved else "."
     if out_of_memory:
         return f"{killed} The kernel's count of out-of-memory kills rose meanwhile: memory ran out; {advice}"
     return f"{killed} On Linux that is most often the out-of-memory killer; if so, {advice}"
