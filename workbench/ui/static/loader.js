@@ -1,2 +1,2 @@
-/* sources sha256:d9a10ffb55b6d6f9bf93f93b6d28182d027f600bd2d367e2dca4f479508c4254 */
+/* sources sha256:74aac5d2ab5fa773798d0926a563921ddd478799c3a4224b29987717f255ccd8 */
 var o=globalThis[Symbol.for("workbench widgets")]??=new Map;function r(n){if(!o.has(n)){let i=URL.createObjectURL(new Blob([n],{type:"text/javascript"})),e=import(i).finally(()=>URL.revokeObjectURL(i));o.set(n,e.then(t=>t.default)),e.catch(()=>o.delete(n))}return o.get(n)}var l=()=>{let n,i=e=>n??=r(e.get("_code")).then(t=>typeof t=="function"?t():t);return{async initialize(e){let{model:t}=e,a=await(await i(t)).initialize?.(e);return()=>{a?.(),t.set("_code","")}},async render(e){return(await i(e.model)).render?.(e)}}};export{l as default};

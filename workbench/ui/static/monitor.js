@@ -1,4 +1,4 @@
-/* sources sha256:d9a10ffb55b6d6f9bf93f93b6d28182d027f600bd2d367e2dca4f479508c4254
+/* sources sha256:74aac5d2ab5fa773798d0926a563921ddd478799c3a4224b29987717f255ccd8
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

@@ -5,17 +5,13 @@ import "./experiment.css";
 import { bringUp, dropdown, el, say, themeOf, watchTheme, whenThere } from "../dom.js";
 import { Question } from "../question.js";
 import { bindDots, ringDot } from "./dots.js";
+import { endQuestion } from "./end_question.js";
 
 const FIGURE = ".js-plotly-plot";
 /** What a button of a sweep in a cell opens below it. */
 const OPENED = ".lab-whole, .wb-monitor, .wb-static-picture, [role='alert']";
 /** The numbers of the picture that stands above. */
 const NUMBERS = ".lab-experiment-figure + .lab-experiment-table";
-
-/** How to ask whether an experiment is to be cancelled. */
-export function endQuestion({ noun, title }) {
-  return { text: `Cancel ${title}? Its runs stop; those that train leave a checkpoint. What it has found so far stays.`, yes: `Cancel this ${noun}`, no: "Let it go on" };
-}
 
 /** Lines as paragraphs. Those that stay are left in peace: a screen reader says what is new. */
 function write(node, lines) {
