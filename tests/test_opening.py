@@ -47,3 +47,15 @@ def test_a_word_for_several_or_none_says_which_there_are(planned: Planned, root:
     for which in ("mine, twice", "mine-twice", "race:mine-twice"):
         assert wb.experiment(which, root).folder == spaced
     assert wb.experiment("race:mine", root).id == race.id
+
+
+def test_the_call_that_opens_one_opens_that_very_one(
+    planned: Planned, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuning = held(planned(axes={"architecture.layers": [2, 1]}))
+    assert tuning.opened_by == f'wb.experiment("{tuning.folder.path}")', "in another runs folder than this process's"
+    monkeypatch.setenv("WORKBENCH_RUNS", str(root))
+    assert tuning.opened_by == f'wb.experiment("{tuning.id}")'
+    # The id of a stage stands for its tuning.
+    for each in (tuning, tuning.sweep, tuning.race):
+        assert eval(each.opened_by, {"wb": wb}).folder == each.folder

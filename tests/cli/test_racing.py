@@ -136,6 +136,8 @@ def test_a_race_that_is_there_is_shown_and_fails_as_asked(
     assert "is interrupted" in capsys.readouterr().err
     assert main(["race", open_race.id, "--runs", str(root), "--cancel"]) == 0
     capsys.readouterr()
+    assert main(["race", open_race.id, "--runs", str(root)]) == 1
+    assert "is cancelled: it cannot be resumed; start it anew with the same command" in capsys.readouterr().err
     assert main(["race", "--runs", str(root)]) == 0
     assert capsys.readouterr().out.splitlines()[0] == f"{open_race.id}  given up  cancelled"
 

@@ -10,9 +10,13 @@ import pytest
 from tests.forecasting.machine_rates import RATES
 from tests.sweeping.conftest import Trained, finish
 from tests.tuning.conftest import Planned, held, planned, root, tiny
+from workbench.cli import following
 from workbench.cli.command import main
 from workbench.forecasting import calibration
 from workbench.recipe import Recipe
+from workbench.runs.run import Run
+from workbench.tuning.advance import advance
+from workbench.tuning.tune import begin
 
 __all__ = ["planned", "root", "tiny"]
 
@@ -117,3 +121,49 @@ def test_what_fails_ci_is_asked_for_as_in_a_race(
     assert code("worse", "--show", "--fail-on", "worse") == 3, "unless one is asked for"
     assert code("worse", "--fail-on", "worst") == 2
     assert "did you mean 'worse'" in capsys.readouterr().err
+
+
+def test_the_stages_of_a_tuning_are_listed_as_that_alone(
+    planned: Planned, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuning = held(planned(name="mine", axes={"architecture.layers": [2, 1]}))
+    for verb, plural, listed in (("tune", "tunings", [tuning.id]), ("sweep", "sweeps", []), ("race", "races", [])):
+        assert main([verb, "--runs", str(root), "--json"]) == 0
+        assert [each[tuning.kind.noun] for each in json.loads(capsys.readouterr().out)[plural]] == listed
+        assert main([verb, tuning.id, "--runs", str(root), "--detach"]) == 0, "it is found all the same"
+        capsys.readouterr()
+
+
+@pytest.mark.parametrize("verb", ["race", "sweep", "tune"])
+def test_no_help_promises_that_what_was_cancelled_can_be_resumed(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "or follow, show or cancel an existing" in said
+    assert "resume" not in said
+    assert "for good and stop its runs; to begin again, start a new one" in said
+
+
+def test_a_tuning_that_has_just_begun_is_shown_without_an_empty_table(
+    planned: Planned, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = begin(*planned())
+    assert main(["tune", begun.id, "--runs", str(root), "--show"]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"tuning {begun.id}")
+    assert second.startswith("waiting for the process that picks the settings")
+
+
+def test_who_follows_one_that_is_cancelled_hears_how_its_runs_ended(
+    planned: Planned, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Run, "stop", lambda run: None)
+    begun, starter = begin(*planned()), Trained()
+    advance(begun.folder, starter, RATES)
+    begun.cancel()
+    assert begun.going
+    # The first of its runs end while the command waits.
+    monkeypatch.setattr(following.time, "sleep", lambda seconds: starter.end_all())
+    assert main(["tune", begun.id, "--runs", str(root)]) == 1
+    out = capsys.readouterr().out
+    assert ("going" in out, "waiting for" in out) == (False, False)

@@ -68,14 +68,38 @@ def test_of_a_race_that_was_cancelled_nothing_is_promised(six: RacePlan, monkeyp
     monkeypatch.setattr(module, "reading_of", lambda folder, _refused: by_id[folder.id])
     by_id = {six.run_id(entry): each for entry, each in found.items()}
     now = standing(six, cancelled=True)
-    assert told(six, now) == "mine against baseline: cancelled before it could be judged"
-    assert brief_words(now.verdicts.values()) == "mine cancelled before it could be judged"
+    assert told(six, now) == "mine against baseline: the race was cancelled before they could be judged"
+    assert brief_words(now.verdicts.values()) == "cancelled before mine could be judged", (
+        "the race is cancelled, no arm"
+    )
     assert "undecided (cancelled)" in table_html(six, now)
     assert shown(six, now, "cancelled").going == now.going == 1, "the one that has not stopped yet"
     # After a look that decided nothing.
     by_id |= {six.run_id(entry): each for entry, each in readings(six, 4, baseline=2.0, mine=1.99).items()}
     assert told(six, standing(six)).endswith("; more seeds are on their way")
-    assert told(six, standing(six, cancelled=True)).endswith("; it was cancelled before more seeds ran")
+    now = standing(six, cancelled=True)
+    assert told(six, now).endswith("; it was cancelled before more seeds ran")
+    assert brief_words(now.verdicts.values()) == "mine undecided; cancelled"
+
+
+def test_runs_are_at_most_so_many_only_where_a_look_may_end_the_race(six: RacePlan, planned: Planned) -> None:
+    four = planned(seeds=4)
+    assert progress(four, judged(four, readings(four, 0, baseline=2.0, mine=1.9))).startswith("0 of 16 runs done; ")
+    assert "race of baseline and mine: 4 seeds, 16 runs" in repr(four)
+    assert progress(six, judged(six, readings(six, 0, baseline=2.0, mine=1.9))).startswith("0 of at most 24 runs done")
+    assert "at most 6 seeds" in repr(six)
+
+
+def test_every_run_that_ends_is_seen_in_what_is_left(planned: Planned) -> None:
+    """Two minutes and a half were "about 2 min", and so was all from there to one and a half."""
+    plan = replace(planned(seeds=4), at_once=2)
+    plan = replace(plan, shares={arm: replace(share, seconds=10.0) for arm, share in plan.shares.items()})
+    found, said = readings(plan, 0, baseline=2.0, mine=1.9), []
+    for entry in plan.entries(4, ["mine"])[:5]:
+        said.append(progress(plan, judged(plan, found)).partition(", about ")[2])
+        found[entry] = done(2.0)._replace(seconds=10.0 * entry.ratio)
+    assert said == [f"{time} of training away" for time in
+                    ("2 min 10 s", "2 min", "1 min 55 s", "1 min 50 s", "1 min 40 s")]  # fmt: skip
 
 
 def test_how_long_the_rest_takes_is_forecast_and_goes_at_the_pace_so_far(planned: Planned) -> None:

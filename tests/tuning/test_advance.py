@@ -10,7 +10,7 @@ import pytest
 from tests.forecasting.machine_rates import RATES
 from tests.sweeping.conftest import FLOOR, Starter, Trained, finish
 from tests.tuning.conftest import Planned, held
-from workbench.errors import RunError
+from workbench.errors import RunError, RunFailed
 from workbench.recipe import Recipe
 from workbench.runs.run import Run
 from workbench.runs.state import write_state
@@ -141,6 +141,13 @@ def test_cancelling_ends_both_stages_for_good(planned: Planned, monkeypatch: pyt
     assert (tuning.status, tuning.sweep.status, tuning.stage) == ("cancelled", "cancelled", "tuning")
     assert "cancelled: 0 of at most 19 settings done" in tuning.summary
     assert "now optimizer.lr" not in tuning.summary
+    with pytest.raises(RunError, match="is cancelled: it cannot be resumed; start it anew"):
+        tuning.resume()
+    with pytest.raises(RunFailed, match="cancelled: it cannot be resumed"):
+        tuning.wait_blocking()
+    at_once = begin(*planned())
+    at_once.cancel()
+    assert "waiting for" not in at_once.summary
     launched = len(starter.launched)
     advance(tuning.folder, starter, RATES)
     assert len(starter.launched) == launched

@@ -89,7 +89,12 @@ def test_one_that_is_not_over(planned: Planned) -> None:
     tuning = begin(replace(plan, version="0.0.1"), sweep)
     assert tuning.stage == "tuning"
     assert ": 0 of at most 19 settings done, now optimizer.lr\n" in tuning.summary
+    assert "waiting for the process that picks the settings" in tuning.summary
     assert "no knob has been decided" in tuning.summary
+    shown = tuning.shown()
+    assert (tuning.table, shown.table) == ("", ""), "no titles without rows"
+    assert any("waiting for the process" in line for line in shown.lines)
+    assert "<table>" not in tuning.html()
     assert "begun by workbench 0.0.1, and this is" in tuning.summary
     assert tuning.recipe == plan.base()
     with pytest.raises(RunError, match="has no race: it is tuning"):

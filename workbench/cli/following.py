@@ -78,7 +78,7 @@ def followed(held: Held, options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(result))
     else:
-        print(f"{held.table}\n{result}" if options.show else result)
+        print("\n".join(filter(None, (held.table if options.show else "", str(result)))))
     try:
         if gate or not options.show:
             result.require(*judged)
@@ -101,9 +101,11 @@ def begun(held: Held, options: argparse.Namespace) -> int:
 
 
 def _listed(kind: type[Held], options: argparse.Namespace) -> int:
-    """Print all of a kind, newest first."""
+    """Print all of a kind that were begun as such, newest first."""
     noun, plural = kind.kind.noun, kind.kind.plural
     all_of = [kind(each, options.runs) for each in reversed(kind.kind.ids(options.runs))]
+    # A tuning stands for its sweep and its race: `workbench tune` lists it.
+    all_of = [each for each in all_of if not each.folder.is_stage]
     rows = [{noun: each.id, "name": each.plan.name, "status": each.status, "message": each.message} for each in all_of]
     if options.json:
         print(json.dumps({plural: rows}))
@@ -126,7 +128,8 @@ def _cancelled(held: Held, options: argparse.Namespace) -> int:
 def _wait(held: Held) -> None:
     """Until it has ended, with a line on stderr whenever it has got further."""
     last, printed = "", 0.0
-    while not held.ended():
+    # One that somebody has cancelled goes on until its runs have stopped.
+    while not held.ended() or held.going:
         if (message := held.message) != last and time.monotonic() - printed >= LINE_SECONDS:
             print(message, file=sys.stderr, flush=True)
             last, printed = message, time.monotonic()

@@ -13,7 +13,7 @@ from workbench.sweeping.sweep import Sweep
 
 
 def sweep(options: argparse.Namespace) -> int:
-    """Start a sweep and follow it to its end; or resume, show or cancel an existing one; without any, list them.
+    """Start a sweep and follow it to its end; or follow, show or cancel an existing one; without any, list them.
 
     Raises:
         RecipeError, DataError: settings that cannot be swept; nothing was launched.

@@ -15,7 +15,7 @@ from workbench.tuning.tune import Tuning
 
 
 def tune(options: argparse.Namespace) -> int:
-    """Start a tuning and follow it to its end; or resume, show or cancel an existing one; without any, list them.
+    """Start a tuning and follow it to its end; or follow, show or cancel an existing one; without any, list them.
 
     Raises:
         RecipeError, DataError: what cannot be tuned; nothing was launched.

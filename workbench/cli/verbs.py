@@ -126,7 +126,7 @@ def _add_queue(verbs: Any) -> None:
 
 
 def _add_race(verbs: Any) -> None:
-    text = "race recipes against a baseline over paired seeds; or follow an existing race"
+    text = "race recipes against a baseline over paired seeds; or follow, show or cancel an existing race"
     race = _verb(verbs, "race", "racing:race", text)
     text = (
         "presets or recipe files, the baseline first, changed as in mine=fast:optimizer.lr=1e-3,"
@@ -144,7 +144,7 @@ def _add_race(verbs: Any) -> None:
 
 
 def _add_sweep(verbs: Any) -> None:
-    text = "train one recipe at many settings; or follow, show, resume or cancel an existing sweep"
+    text = "train one recipe at many settings; or follow, show or cancel an existing sweep"
     sweep = _verb(verbs, "sweep", "sweeping:sweep", text)
     _add_start(sweep, "sweep")
     text = "a knob and its values, optimizer.lr=1e-3,2e-3, or a range, optimizer.lr=1e-4..1e-2; repeatable"
@@ -160,7 +160,7 @@ def _add_sweep(verbs: Any) -> None:
 
 
 def _add_tune(verbs: Any) -> None:
-    text = "find a better recipe within a total budget; or follow, show, resume or cancel an existing tuning"
+    text = "find a better recipe within a total budget; or follow, show or cancel an existing tuning"
     tune = _verb(verbs, "tune", "tuning:tune", text)
     _add_start(tune, "tuning")
     tune.take("--budget TIME", "total for all runs, tuning and race: '2 hours'")
@@ -200,7 +200,7 @@ def _add_experiment(parser: Parser, noun: str, parts: str, *, results: str = "as
     parser.take("--dry-run", "only print what it would take")
     parser.take("--detach", f"do not wait for the end; print the {noun} id")
     parser.take("--show", f"print the current state of a {noun} without following it")
-    parser.take("--cancel", f"cancel an existing {noun} and stop its runs")
+    parser.take("--cancel", f"end an existing {noun} for good and stop its runs; to begin again, start a new one")
     parser.take("--set PATH=VALUE", f"change a knob in all {parts}; repeatable", repeatable=True)
     _add_text(parser)
     parser.take("--name TEXT", f"name of the {noun}, to find it again")

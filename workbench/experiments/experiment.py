@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import math
 import pkgutil
 import shutil
@@ -11,12 +12,13 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
-from workbench.errors import RunFailed
+from workbench.errors import RunError, RunFailed
 from workbench.experiments.driver import start_driver
 from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
 from workbench.experiments.plan import version_here
 from workbench.experiments.result import summary_html
 from workbench.experiments.shown import Shown
+from workbench.experiments.words import FINAL
 from workbench.runs.awaited import Awaited
 from workbench.runs.frame import frame
 from workbench.runs.log import tail
@@ -87,6 +89,11 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
     def standing(self) -> Any:
         """All that its runs say now."""
 
+    @property
+    def going(self) -> int:
+        """Runs that train or wait for their turn, also those of one that was cancelled a moment ago."""
+        return int(self.standing.going)
+
     @abstractmethod
     def shown(self) -> Shown:
         """As it is now, for a page that draws it live."""
@@ -156,7 +163,7 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
         return self.message if self.status == "failed" else ""
 
     def cancel(self) -> list[str]:
-        """End it and stop its runs, each with a checkpoint; returns their ids. What has ended stays.
+        """End it for good and stop its runs, each with a checkpoint; returns their ids. What has ended stays.
 
         Raises:
             RunError: it has ended.
@@ -196,8 +203,23 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
         """
         return frame(self.rows)
 
+    @property
+    def opened_by(self) -> str:
+        """The call that opens it in any notebook, as Python text."""
+        found_by_id = self.folder.path.parent == self.kind.root() and not self.folder.is_stage
+        return f"wb.experiment({json.dumps(self.id if found_by_id else str(self.folder.path), ensure_ascii=False)})"
+
     def resume(self) -> None:
-        """See that somebody drives it; nothing to do where it has ended."""
+        """See that somebody drives it; nothing to do where it has finished.
+
+        Raises:
+            RunError: it was cancelled, or has failed.
+        """
+        if (status := self.status) in ENDED and status != "finished":
+            raise RunError(f"{self.folder.noun} '{self.id}' is {status}: {FINAL}")
+        self._see_driven()
+
+    def _see_driven(self) -> None:
         if self.status in UNDRIVEN:
             start_driver(self.folder, Path(self.plan.folder))
 
@@ -224,7 +246,7 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
 
     def watch(self) -> Any:
         """Show table and pictures in the present notebook cell, live where somebody looks, and return the view."""
-        self.resume()
+        self._see_driven()
         return pkgutil.resolve_name(self.view)(self).show()
 
     def outcome(self) -> Result:
@@ -235,7 +257,7 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
         """
         found = self.result
         if found["status"] != "finished":
-            why = found.get("error") or self.message
+            why = FINAL if found["status"] == "cancelled" else found.get("error") or self.message
             raise RunFailed(f"{self.folder.noun} '{self.id}' {found['status']}{f': {why}' if why else ''}")
         return found
 

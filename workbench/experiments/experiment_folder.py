@@ -170,6 +170,11 @@ class ExperimentFolder:
         return str(read_object(self.plan).get("part_of") or self.tag_of(self.name))
 
     @property
+    def is_stage(self) -> bool:
+        """Whether it is the sweep or the race of a tuning, which stands for it."""
+        return bool(read_object(self.plan).get("part_of"))
+
+    @property
     def _names(self) -> set[str]:
         tag = self.tag_of(self.name)
         return {self.name, tag, tag.partition(":")[2]}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any, ClassVar
 
 from workbench.errors import RunFailed
+from workbench.experiments.experiment_folder import ENDED
+from workbench.experiments.words import FINAL
 from workbench.printable import facts_html, plain
 from workbench.runs.folder import write_json
 
@@ -16,7 +19,11 @@ def summary_html(noun: str, status: str, summary: str) -> str:
     # "race ID (NAME) STATUS: how far".
     which, _, far = first.partition(f") {status}: ")
     which = f"{which.removeprefix(f'{noun} ')})" if far else ""
-    return facts_html({noun: which, "status": status, "so far": far or first, "it says": "\n".join(others)})
+    # A saved notebook does not follow one that goes on.
+    seen = "" if status in ENDED else time.strftime("%Y-%m-%d %H:%M")
+    return facts_html(
+        {noun: which, "status": status, "as of": seen, "so far": far or first, "it says": "\n".join(others)}
+    )
 
 
 class ExperimentResult(dict[str, Any]):
@@ -47,7 +54,8 @@ class ExperimentResult(dict[str, Any]):
             RunFailed: it failed, was cancelled, or has not ended.
         """
         if self["status"] != "finished":
-            why = f": {self['error']}" if self["error"] else ""
+            found = FINAL if self["status"] == "cancelled" else self["error"]
+            why = f": {found}" if found else ""
             raise RunFailed(f"{self.noun} '{self[self.noun]}' is {self['status']}{why}")
 
     def write(self, path: str | Path) -> Path:

@@ -81,7 +81,8 @@ class RacePlan(Plan):
     initial: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return (f"<race of {plain(' and '.join(self.arms), 100)}: at most {len(self.seeds)} seeds, {self.cost.runs} "
+        most = "at most " if len(self.design.looks) > 1 else ""
+        return (f"<race of {plain(' and '.join(self.arms), 100)}: {most}{len(self.seeds)} seeds, {self.cost.runs} "
                 f"runs, about {duration(self.cost.seconds)}>")  # fmt: skip
 
     @property

@@ -9,14 +9,14 @@ from statistics import median
 from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.readings import underway
 from workbench.experiments.turns import START_SECONDS
-from workbench.experiments.words import IDLE, UNITS, duration
+from workbench.experiments.words import IDLE, UNITS, duration, remaining
 from workbench.floors import MARGIN_NATS as FLOOR_MARGIN
 from workbench.printable import many, plain
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.sequential import MOST_MORE
 from workbench.racing.standing import Standing, Verdict
 
-_EARLY = {"too early": "too early to say", "cancelled": "cancelled before it could be judged"}
+_TOO_EARLY = "too early to say"
 LARGE = 3.0
 """Differences in units of their spread above which a race of so few seeds is said to find only very large ones."""
 
@@ -80,7 +80,8 @@ def sentence(plan: RacePlan, verdict: Verdict) -> str:
     if verdict.reason == "floor":
         return _by_counts(verdict, arm, base)
     if verdict.estimate is None:
-        return f"{arm} against {base}: {_EARLY.get(verdict.reason, _EARLY['too early'])}"
+        early = "the race was cancelled before they could be judged" if verdict.reason == "cancelled" else _TOO_EARLY
+        return f"{arm} against {base}: {early}"
     found, unit = verdict.estimate, UNITS[plan.score]
     # As how much better, or worse: nobody likes to read signs.
     ends = f"from {_leaning(found.low)} to {_leaning(found.high)}"
@@ -124,12 +125,18 @@ def brief_words(verdicts: Iterable[Verdict]) -> str:
         >>> brief_words([Verdict("a", "undecided", ""), Verdict("b", "better", ""), Verdict("c", "undecided", "floor")])
         'b better; a, c undecided'
     """
+    verdicts = list(verdicts)
     told: dict[str, list[str]] = {word: [] for word in ("better", "worse", "equivalent", "undecided")}
     for each in verdicts:
-        early = _EARLY.get(each.reason) if each.estimate is None else None
-        word = "failed" if each.reason == "failed" else early or each.verdict
+        early = {"too early": _TOO_EARLY, "cancelled": "cancelled"} if each.estimate is None else {}
+        word = "failed" if each.reason == "failed" else early.get(each.reason, each.verdict)
         told.setdefault(word, []).append(plain(each.arm, 40))
-    return "; ".join(f"{', '.join(arms)} {word}" for word, arms in told.items() if arms)
+    # The race is cancelled, no arm of it.
+    given_up = told.pop("cancelled", [])
+    said = [f"{', '.join(arms)} {word}" for word, arms in told.items() if arms]
+    if any(each.reason == "cancelled" for each in verdicts):
+        said.append(f"cancelled before {', '.join(given_up)} could be judged" if given_up else "cancelled")
+    return "; ".join(said)
 
 
 def _leaning(difference: float, unit: str = "") -> str:
@@ -158,7 +165,9 @@ def progress(plan: RacePlan, now: Standing, *, ended: bool = False) -> str:
         ended: nothing more will run, whatever is left to do.
     """
     counted = [each.status for each in now.readings.values()]
-    parts = [f"{counted.count('done')} of at most {len(counted)} runs done", *underway(now.readings.values())]
+    # One that is judged once trains all of them.
+    most = "at most " if len(plan.design.looks) > 1 else ""
+    parts = [f"{counted.count('done')} of {most}{len(counted)} runs done", *underway(now.readings.values())]
     if stopped := counted.count("stopped"):
         parts.append(f"{stopped} stopped, as no verdict needs {'it' if stopped == 1 else 'them'} any more")
     done = ", ".join(parts)
@@ -172,7 +181,7 @@ def _next_verdict(plan: RacePlan, now: Standing) -> str:
     first, last = plan.design.looks[0], plan.design.looks[-1]
     which = "only" if first == last else "first" if now.look == first else "last" if now.look == last else "next"
     # Not when: nobody knows what the queue puts before its runs.
-    return f"{which} verdict after {now.look} seeds, about {duration(_seconds_left(plan, now))} of training away"
+    return f"{which} verdict after {now.look} seeds, about {remaining(_seconds_left(plan, now))} of training away"
 
 
 def _seconds_left(plan: RacePlan, now: Standing) -> float:

@@ -51,6 +51,8 @@ def progress(plan: SweepPlan, now: Standing) -> str:
 
 def best_lines(plan: SweepPlan, now: Standing) -> list[str]:
     """The best point, said so that nobody takes its score for a result."""
+    if not now.points:
+        return ["no point has been drawn: the process that does so loads for some seconds first"]
     if now.best is None:
         return ["no point has ended with a score yet" if not now.over else "no point has ended with a score"]
     unit, best = UNITS[plan.score], now.points[now.best]
@@ -75,10 +77,14 @@ def best_lines(plan: SweepPlan, now: Standing) -> list[str]:
     return lines
 
 
-def brief_words(plan: SweepPlan, now: Standing) -> str:
-    """The best point in a few words."""
+def brief_words(plan: SweepPlan, now: Standing, *, ended: bool = False) -> str:
+    """The best point in a few words.
+
+    Args:
+        ended: nothing more will run, whatever is left to do.
+    """
     if now.best is None:
-        return "no best yet" if not now.over else "no point has a score"
+        return "no point has a score" if now.over or ended else "no best yet"
     best = now.points[now.best]
     unit, setting = UNITS[plan.score], plain(best.point.label, 40)
     return f"best{'' if now.over else ' so far'} {best.score:.3f} {unit}: point {now.best} ({setting})"

@@ -106,8 +106,9 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
 
     @property
     def brief(self) -> str:
-        """Its best point, and what that has reached."""
-        return brief_words(self.plan, self.standing)
+        """Its best point, and what that has reached; that it was cancelled, first of all."""
+        given_up = "cancelled; " if self.status == "cancelled" else ""
+        return given_up + brief_words(self.plan, self.standing, ended=bool(given_up))
 
     def run_of(self, pick: str) -> Run:
         """The run of a point's first seed, by the point's index as text."""

@@ -39,11 +39,12 @@ def table(plan: SweepPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
 
 
 def table_html(plan: SweepPlan, now: Standing) -> str:
-    """:func:`table` without scripts, every name escaped."""
-    return inline_table(*table(plan, now))
+    """:func:`table` without scripts, every name escaped; empty before the first point."""
+    titles, lines = table(plan, now)
+    return inline_table(titles, lines) if lines else ""
 
 
 def table_text(plan: SweepPlan, now: Standing) -> str:
-    """:func:`table` for terminals."""
+    """:func:`table` for terminals; empty before the first point."""
     titles, lines = table(plan, now)
-    return aligned([titles, *lines])
+    return aligned([titles, *lines]) if lines else ""

@@ -37,14 +37,15 @@ def table(plan: TuningPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
 
 
 def table_text(plan: TuningPlan, now: Standing) -> str:
-    """:func:`table` for terminals."""
+    """:func:`table` for terminals; empty before the first setting."""
     titles, lines = table(plan, now)
-    return aligned([titles, *lines])
+    return aligned([titles, *lines]) if lines else ""
 
 
 def table_html(plan: TuningPlan, now: Standing) -> str:
-    """:func:`table` without scripts, every name escaped."""
-    return inline_table(*table(plan, now))
+    """:func:`table` without scripts, every name escaped; empty before the first setting."""
+    titles, lines = table(plan, now)
+    return inline_table(titles, lines) if lines else ""
 
 
 def cell_html(plan: TuningPlan, now: Standing, summary: str) -> str:

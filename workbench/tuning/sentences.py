@@ -19,6 +19,7 @@ from workbench.tuning.plan import TUNED, TuningPlan
 from workbench.tuning.standing import Standing
 
 TRIED = "what was tried:"
+_WAITING = "waiting for the process that picks the settings: it loads for some seconds, then the first one stands here"
 
 
 def cost_lines(plan: TuningPlan, sweep: SweepPlan, first_round: int) -> list[str]:
@@ -134,4 +135,5 @@ def summary(plan: TuningPlan, now: Standing, status: str, note: str = "", error:
     rest = ["the budget was spent before every axis had its turn: a larger one may find more"] if now.cut_short else []
     steps = [f"  {number}. {why(step, plan.score)}" for number, step in enumerate(now.steps, 1)]
     tried = [TRIED, *steps] if steps else []
-    return "\n".join([head, *filter(None, (note, error)), *outcome(plan, now), *rest, *tried])
+    waiting = "" if now.sweep.points or status in ENDED else _WAITING
+    return "\n".join([head, *filter(None, (note, error, waiting)), *outcome(plan, now), *rest, *tried])

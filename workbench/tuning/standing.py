@@ -45,6 +45,11 @@ class Standing:
     cut_short: bool = False
 
     @property
+    def going(self) -> int:
+        """Runs that train or wait for their turn, of both stages."""
+        return self.sweep.going + (self.race.going if self.race is not None else 0)
+
+    @property
     def kept_point(self) -> int | None:
         """The point of what is kept; None before it has a score."""
         kept = [step.best.point for step in self.steps if step.kept]

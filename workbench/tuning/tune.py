@@ -79,8 +79,10 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
 
     @property
     def brief(self) -> str:
-        """How far its claim is, with the verdict of its race."""
-        now = self.standing
+        """How far its claim is, with the verdict of its race; of one that will not get further that, first of all."""
+        now, status = self.standing, self.status
+        if status in ("cancelled", "failed"):
+            return status if now.stage == "tuning" else f"{status}; {now.stage}"
         raced = brief_words(now.race.verdicts.values()) if now.race is not None else ""
         return "; ".join(filter(None, (now.stage, raced)))
 
@@ -125,7 +127,7 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
             (race.table if race else "") + table_html(plan, now), {**(race.figures if race else {}), **knobs},
             lambda key: of(key).figure(key), lambda key: of(key).numbers(key), [line.strip() for line in steps],
             [*sweep.picks, *(race.picks if race else ())], None if now.kept_point is None else f"{now.kept_point}",
-            sweep.going + (race.going if race else 0),
+            now.going,
         )  # fmt: skip
 
     def run_of(self, pick: str) -> Run:

@@ -15,8 +15,12 @@ from tests.sweeping.conftest import planned as planned_sweep
 from tests.tuning import conftest as tunings
 from tests.tuning.conftest import planned as planned_tuning
 from tests.ui.runs.test_runs_table import Heard
+from workbench.racing.race import Race
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import write_json
+from workbench.runs.run import Run
+from workbench.sweeping.sweep import begin as begin_sweep
+from workbench.tuning.tune import begin as begin_tuning
 from workbench.ui.runs.named_experiments import Briefs, name_of
 
 __all__ = ["planned", "planned_sweep", "planned_tuning", "root", "tiny"]
@@ -53,7 +57,7 @@ def test_a_sweep_says_its_best_loss_and_point(planned_sweep: Any, root: Path) ->
     table.close()
 
 
-def test_it_is_read_again_only_where_one_of_its_runs_has_changed(
+def test_it_is_read_again_only_where_it_or_one_of_its_runs_has_changed(
     planned: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     race = racing.held(planned())
@@ -61,11 +65,14 @@ def test_it_is_read_again_only_where_one_of_its_runs_has_changed(
     table, read = Heard(root), []
     rows = [dict(row) for row in table.rows]
     briefs = Briefs(root)
-    monkeypatch.setattr(briefs, "_read", lambda name: read.append(name) or f"words {len(read)}")
+    monkeypatch.setattr(Race, "brief", property(lambda race: read.append(race.id) or f"words {len(read)}"))
     for _ in range(3):
         assert briefs.of(rows) == {name_of(race): "words 1"}
     rows[0]["heldout_loss"] = 1.0
     assert briefs.of(rows) == {name_of(race): "words 2"}
+    race.folder.write_state("cancelled", "")
+    for _ in range(2):
+        assert briefs.of(rows) == {name_of(race): "words 3"}, "of its runs none has changed"
     assert briefs.of([]) == {}
     table.close()
 
@@ -85,3 +92,16 @@ def test_a_tuning_says_how_far_its_claim_is(planned_tuning: Any) -> None:
     tuning = tunings.held(planned_tuning(name="mine", axes={"architecture.layers": [2, 1]}))
     verdict = tuning.race.standing.verdicts["tuned"].verdict
     assert tuning.brief == f"{tuning.stage}; tuned {verdict}"
+    tuning.folder.write_state("cancelled", "")
+    assert tuning.brief == f"cancelled; {tuning.stage}"
+
+
+def test_a_tuning_or_a_sweep_that_was_cancelled_says_so(
+    planned_tuning: Any, planned_sweep: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Run, "stop", lambda run: None)
+    tuning, sweep = begin_tuning(*planned_tuning()), begin_sweep(*planned_sweep())
+    assert (tuning.brief, sweep.brief) == ("tuning", "no best yet")
+    tuning.cancel()
+    sweep.cancel()
+    assert (tuning.brief, sweep.brief) == ("cancelled", "cancelled; no point has a score")

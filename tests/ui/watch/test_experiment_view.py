@@ -13,6 +13,7 @@ from tests.runs.tiny import wait_until
 from workbench.racing.advance import advance
 from workbench.racing.plan import RacePlan
 from workbench.racing.race import Race
+from workbench.runs.run import Run
 from workbench.ui.watch import experiment_view
 from workbench.ui.watch.experiment_view import ExperimentView
 
@@ -70,3 +71,49 @@ def test_a_race_that_goes_on_is_followed_to_its_end(planned: Planned, cell: Cell
     wait_until(
         lambda: not any(t.name == experiment_view.THREAD for t in threading.enumerate()), what="the thread's end"
     )
+
+
+def test_a_cell_that_is_saved_before_the_end_says_of_when_it_is_and_what_opens_the_race(
+    planned: Planned, cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel that is restarted leaves "racing" in the notebook for ever."""
+    folder = written(planned())
+    race = Race(folder)
+    monkeypatch.setattr(experiment_view, "headless", lambda: True)
+    with folder.driver_lock():
+        view = ExperimentView(race).show()
+        assert (
+            f'wb.experiment("{folder.path}").watch() in a new cell shows how it stands' in cell.shown[0]["text/plain"]
+        )
+        assert cell.shown[0]["text/html"].startswith("<p><em>As of ")
+        monkeypatch.setattr(experiment_view, "_minute", lambda: "2026-01-31 08:15")
+        view._write(cell)
+        view._write(cell)
+        assert len(cell.shown) == 2, "nothing is new"
+        monkeypatch.setattr(experiment_view, "_minute", lambda: "2026-01-31 08:16")
+        view._write(cell)
+        assert [each["text/plain"].partition(". ")[0] for each in cell.shown[1:]] == [
+            "As of 2026-01-31 08:15", "As of 2026-01-31 08:16"
+        ]  # fmt: skip
+        assert "as of</th>" in race._repr_html_()
+    ended = held(planned())
+    ExperimentView(ended).show()
+    assert "As of" not in cell.shown[-1]["text/html"] + cell.shown[-1]["text/plain"]
+    assert "as of</th>" not in ended._repr_html_()
+
+
+def test_the_last_look_at_one_that_was_cancelled_comes_after_its_runs_have_stopped(
+    planned: Planned, cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Run, "stop", lambda run: None)
+    folder = written(planned())
+    race, starter = Race(folder), Starter(Race(folder).plan, loss)
+    advance(folder, starter)
+    race.cancel()
+    view = ExperimentView(race).show()
+    wait_until(lambda: len(cell.shown) > 1, what="a look")
+    assert " going" in cell.shown[-1]["text/plain"].replace("waiting for", "going")
+    assert not view._write(cell), "its runs have not stopped yet"
+    starter.end_all()
+    wait_until(lambda: "As of" not in cell.shown[-1]["text/plain"], what="the last look")
+    assert "going" not in cell.shown[-1]["text/plain"]

@@ -36,7 +36,10 @@ def test_its_points_open_their_run_and_their_recipe_below(planned: Planned, monk
     assert view.panel is not None
     below, above = shown
     assert below[VIEW]["model_id"]
-    assert below["text/html"] == f"<p>Buttons of sweep {sweep.folder.name}: run this cell again.</p>"
+    # Not "run this cell again": one that holds wb.sweep(...) would begin a second sweep.
+    assert below["text/plain"] == (
+        f"The buttons of sweep {sweep.folder.name} need a kernel: {sweep.opened_by}.watch() in a new cell has them."
+    )
     assert above == STANDS_ABOVE
     wait_until(lambda: view.panel.controls.pick == "3", what="the best point")  # type: ignore[union-attr]
     say(view.panel.controls, {"do": "dot", "pick": "2"})

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.errors import RunError, WorkbenchError
 from workbench.runs.catalogue.experiment_name import experiment_name
 
 if TYPE_CHECKING:
     from workbench.experiments.experiment import Experiment
+    from workbench.experiments.experiment_folder import ExperimentFolder
 
 
 def name_of(experiment: Experiment[Any, Any]) -> str:
@@ -35,12 +36,26 @@ def find_experiment(name: str, runs_dir: str | Path | None = None) -> Experiment
     return held(held.kind.of_runs(tag, begun, runs_dir))
 
 
+class _Said(NamedTuple):
+    """What an experiment said, and when that was: what its runs and its own folder said then."""
+
+    marks: list[Any]
+    folder: ExperimentFolder | None
+    status: str
+    brief: str
+
+    @property
+    def changed(self) -> bool:
+        """Whether it goes on no more, or again, or is gone; cancelling may change none of its runs."""
+        return self.folder is not None and self.folder.read_state()["status"] != self.status
+
+
 class Briefs:
-    """What each experiment of a listing says so far; read again only where one of its runs has changed."""
+    """What each experiment of a listing says so far; read again only where it, or one of its runs, has changed."""
 
     def __init__(self, runs_dir: str | Path) -> None:
         self._runs_dir = runs_dir
-        self._known: dict[str, tuple[list[Any], str]] = {}
+        self._known: dict[str, _Said] = {}
 
     def of(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         """Their words by :func:`name_of`; of those alone that are there.
@@ -53,13 +68,17 @@ class Briefs:
             if name := row["experiment"]:
                 runs.setdefault(name, []).append((row["id"], row["status"], row["heldout_loss"]))
         for name, marks in runs.items():
-            if name not in self._known or self._known[name][0] != marks:
-                self._known[name] = marks, self._read(name)
+            known = self._known.get(name)
+            if known is None or known.marks != marks or known.changed:
+                self._known[name] = self._read(name, marks)
         self._known = {name: known for name, known in self._known.items() if name in runs}
-        return {name: brief for name, (_, brief) in self._known.items() if brief}
+        return {name: known.brief for name, known in self._known.items() if known.brief}
 
-    def _read(self, name: str) -> str:
+    def _read(self, name: str, marks: list[Any]) -> _Said:
+        folder, status = None, ""
         # One whose folder is gone, or whose recipes are of another version, has nothing to say; its runs still stand.
         with contextlib.suppress(WorkbenchError, OSError):
-            return find_experiment(name, self._runs_dir).brief
-        return ""
+            found = find_experiment(name, self._runs_dir)
+            folder, status = found.folder, found.folder.read_state()["status"]
+            return _Said(marks, folder, status, found.brief)
+        return _Said(marks, folder, status, "")

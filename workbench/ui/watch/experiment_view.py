@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from html import escape
 from typing import Any
 
@@ -28,14 +29,13 @@ class ExperimentView:
     def __init__(self, experiment: Experiment[Any, Any]) -> None:
         self.experiment = experiment
         self._shown = False
-        self._last = ""
+        self._last = "", ""
 
     def show(self) -> ExperimentView:
         """Show it in the present cell, and keep it up to date until it ends or the kernel does."""
-        shown: Any = display(
-            {"text/html": self.experiment.html(), "text/plain": self.experiment.summary}, raw=True, display_id=True
-        )
-        if shown is not None and not headless() and self.experiment.status not in ENDED:
+        over = self.experiment.status in ENDED and not self.experiment.going
+        shown: Any = display(self._bundle(self.experiment.summary, over), raw=True, display_id=True)
+        if shown is not None and not headless() and not over:
             self._begin(shown)
         self._shown = True
         return self
@@ -58,13 +58,28 @@ class ExperimentView:
     def _write(self, shown: Any) -> bool:
         """Show what is new; returns whether nothing more will be."""
         try:
-            ended, summary = self.experiment.ended(), self.experiment.summary
-            if summary != self._last or ended:
-                shown.update({"text/html": self.experiment.html(), "text/plain": summary}, raw=True)
-            self._last = summary
+            # Runs of one that was cancelled take a step, or what they prepare, until they have stopped.
+            over = self.experiment.ended() and not self.experiment.going
+            now = self.experiment.summary, _minute()
+            if over or now != self._last:
+                shown.update(self._bundle(now[0], over), raw=True)
+            self._last = now
         except (WorkbenchError, RuntimeError, OSError) as error:
             # Deleted, or its drivers end without a word: the cell says so, where nobody reads a thread's traceback.
             text = str(error)
             shown.update({"text/html": f"<pre>{escape(text)}</pre>", "text/plain": text}, raw=True)
             return True
-        return ended
+        return over
+
+    def _bundle(self, summary: str, over: bool) -> dict[str, str]:
+        """What stands in the cell. What is saved before the end cannot follow, and says so."""
+        seen = "" if over else (
+            f"As of {_minute()}. A saved copy stays as it is: {self.experiment.opened_by}.watch() in a new cell shows "
+            "how it stands."
+        )  # fmt: skip
+        html = f"<p><em>{escape(seen)}</em></p>" if seen else ""
+        return {"text/html": html + self.experiment.html(), "text/plain": "\n".join(filter(None, (seen, summary)))}
+
+
+def _minute() -> str:
+    return time.strftime("%Y-%m-%d %H:%M")

@@ -48,7 +48,8 @@ class SweepView(ExperimentView):
             below.add_class("lab-root")
             cell_widgets.shown(below)
             # A saved notebook has the pictures right above.
-            text = f"Buttons of sweep {self.sweep.folder.name}: run this cell again."
+            call = f"{self.sweep.opened_by}.watch()"
+            text = f"The buttons of sweep {self.sweep.folder.name} need a kernel: {call} in a new cell has them."
             display(view_bundle(below.model_id, text), raw=True)
             display(STANDS_ABOVE, raw=True)
         return self
