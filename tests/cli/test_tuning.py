@@ -162,8 +162,17 @@ def test_who_follows_one_that_is_cancelled_hears_how_its_runs_ended(
     advance(begun.folder, starter, RATES)
     begun.cancel()
     assert begun.going
-    # The first of its runs end while the command waits.
-    monkeypatch.setattr(following.time, "sleep", lambda seconds: starter.end_all())
+
+    # Its runs end while the command waits; or somebody interrupts it meanwhile.
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(following.time, "sleep", interrupted)
     assert main(["tune", begun.id, "--runs", str(root)]) == 1
-    out = capsys.readouterr().out
+    assert "goes on" not in capsys.readouterr().err
+    monkeypatch.setattr(following.time, "sleep", lambda seconds: starter.end_all())
+    monkeypatch.setattr(following, "LINE_SECONDS", 0.0)
+    assert main(["tune", begun.id, "--runs", str(root)]) == 1
+    out, err = capsys.readouterr()
     assert ("going" in out, "waiting for" in out) == (False, False)
+    assert err.startswith("error: "), "no line of nothing"

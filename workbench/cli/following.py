@@ -13,6 +13,7 @@ from workbench.cli.command import DONE, FAILED
 from workbench.cli.training import text_edits
 from workbench.errors import RecipeError, RunFailed, WorkbenchError
 from workbench.experiments.experiment import Experiment
+from workbench.experiments.experiment_folder import ENDED
 from workbench.printable import many, plain
 from workbench.racing.race import Race
 from workbench.sweeping.space import read_values
@@ -63,7 +64,8 @@ def followed(held: Held, options: argparse.Namespace) -> int:
         try:
             _wait(held)
         except KeyboardInterrupt:
-            print(f"\nthe {noun} goes on; `{held.folder.command} --cancel` ends it", file=sys.stderr)
+            if held.status not in ENDED:
+                print(f"\nthe {noun} goes on; `{held.folder.command} --cancel` ends it", file=sys.stderr)
             raise
     result = held.result
     judged = [options.fail_on] if "fail_on" in options else []
@@ -130,7 +132,9 @@ def _wait(held: Held) -> None:
     last, printed = "", 0.0
     # One that somebody has cancelled goes on until its runs have stopped.
     while not held.ended() or held.going:
-        if (message := held.message) != last and time.monotonic() - printed >= LINE_SECONDS:
+        message = held.message
+        # One that was cancelled has none.
+        if message not in ("", last) and time.monotonic() - printed >= LINE_SECONDS:
             print(message, file=sys.stderr, flush=True)
             last, printed = message, time.monotonic()
         time.sleep(POLL_SECONDS)
