@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import lzma
+import random
 import sys
 from pathlib import Path
 
@@ -247,3 +248,24 @@ def test_a_folder_that_datasets_saved_names_the_choice_that_reads_it(tmp_path: P
     (tmp_path / "data-00000-of-00001.arrow").write_bytes(b"x")
     with pytest.raises(DataError, match=r'"kind": "hugging_face"'):
         list(Files(paths=(str(tmp_path),)).documents())
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+@pytest.mark.parametrize("mark", [b"", b"\xff\xfe"])
+@pytest.mark.parametrize("binary", [random.Random(0).randbytes(5000), bytes(5000)], ids=["random", "zeros"])
+def test_what_is_no_text_is_not_to_be_converted(tmp_path: Path, name: str, binary: bytes, mark: bytes) -> None:
+    path, binary = tmp_path / name, mark + binary
+    path.write_bytes(gzip.compress(binary) if path.suffix == ".gz" else binary)
+    said = [problem.message for problem in Files(paths=(str(path),)).problems_here()]
+    assert len(said) == (path.suffix == ".txt"), "what is compressed is looked into when it is read"
+    with pytest.raises(DataError) as refused:
+        list(Files(paths=(str(path),)).documents())
+    for message in (*said, str(refused.value)):
+        assert "does not look like text" in message
+        assert "iconv" not in message
+
+
+def test_letters_of_a_windows_text_are_no_sign_of_a_binary_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\x93\xc7a\x94 \x96 a \x91word\x92\x85\n")
+    with pytest.raises(DataError, match="iconv -f latin1"):
+        list(Files(paths=(str(tmp_path / "a.txt"),)).documents())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import lzma
+import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,6 +23,8 @@ EXTRA = "install it with: pip install 'workbench[files]'"
 BLOCK_BYTES = 1 << 20
 BEGINNING_BYTES = 4096
 """Of a text, looked at to tell its encoding."""
+MOST_STRANGE = 0.02
+"""Share of control and unknown characters up to which bytes count as text: random ones have more than four times it."""
 
 
 def format_of(path: Path) -> str | None:
@@ -87,27 +91,24 @@ def cut_text(lines: Iterator[str], characters: int) -> Iterator[str]:
 
 def _lines(path: Path) -> Iterator[str]:
     """Lines of a text file; a byte-order mark at its start is dropped."""
-    begin = 0
-    for number, line in enumerate(_raw_lines(path)):
+    begin, lines = 0, _raw_lines(path)
+    for number, line in enumerate(lines):
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise DataError(
-                f"'{path}' is not UTF-8: byte 0x{line[error.start]:02x} at offset {begin + error.start:,} of its "
-                f"(uncompressed) content; convert it, for example with: iconv -f {encoding_of(line)} -t utf-8"
-            ) from None
+            where = f"byte 0x{line[error.start]:02x} at offset {begin + error.start:,} of its (uncompressed) content"
+            advice = _advice(_beginning(line, lines), "convert it, for example with")
+            raise DataError(f"'{path}' is not UTF-8: {where}; {advice}") from None
         if "\0" in text:
             # Letters of UTF-16 without a mark at its start are valid UTF-8, with a zero beside each.
-            raise DataError(
-                f"'{path}' is no plain text: a zero byte in line {number + 1:,}; if it is UTF-16, convert it with: "
-                f"iconv -f {encoding_of(line)} -t utf-8"
-            )
+            advice = _advice(_beginning(line, lines), "if it is UTF-16, convert it with")
+            raise DataError(f"'{path}' is no plain text: a zero byte in line {number + 1:,}; {advice}")
         yield text.removeprefix("\ufeff") if number == 0 else text
         begin += len(line)
 
 
 def not_utf8(path: Path) -> str:
-    """Why a text of 16 or 32 bits a letter cannot be read, by its first bytes; empty where they may be UTF-8.
+    """Why a text of 16 or 32 bits a letter, or no text, cannot be read, by its first bytes; empty if it may be UTF-8.
 
     Raises:
         OSError: it cannot be opened.
@@ -118,19 +119,48 @@ def not_utf8(path: Path) -> str:
         head = file.read(BEGINNING_BYTES)
     if b"\0" not in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return ""
-    return f"'{path}' is no UTF-8 text; convert it, for example with: iconv -f {encoding_of(head)} -t utf-8"
+    return f"'{path}' is no UTF-8 text; {_advice(head, 'convert it, for example with')}"
 
 
-def encoding_of(line: bytes) -> str:
-    """What bytes that are no UTF-8 most likely are, by the name that iconv knows."""
-    if line.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
-        return "utf-32"
-    if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    if b"\0" in line:
+def encoding_of(data: bytes) -> str:
+    """What bytes that are no UTF-8 most likely are, by the name that iconv knows; empty if they are hardly text."""
+    if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        likely = "utf-32"
+    elif data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        likely = "utf-16"
+    elif b"\0" in data:
         # Of western letters the upper half is zero: before them in big endian, after them in little.
-        return "utf-16be" if line[::2].count(0) > line[1::2].count(0) else "utf-16le"
-    return "latin1"
+        likely = "utf-16be" if data[::2].count(0) > data[1::2].count(0) else "utf-16le"
+    else:
+        likely = "latin1"
+    return likely if _is_text(data, likely) else ""
+
+
+def _is_text(data: bytes, encoding: str) -> bool:
+    """Whether bytes read in an encoding are nearly all characters that occur in texts."""
+    try:
+        # A letter may be cut off at the end.
+        text = codecs.getincrementaldecoder(encoding)().decode(data)
+    except UnicodeDecodeError:
+        return False
+    # Other texts of 8 bits a letter have letters where latin1 has its second set of control characters.
+    strange = ("Cc", "Cn", "Co", "Cs") if encoding != "latin1" else ()
+    found = sum(not c.isspace() and (c < " " or c == "\x7f" or unicodedata.category(c) in strange) for c in text)
+    return found <= MOST_STRANGE * len(text)
+
+
+def _advice(data: bytes, convert: str) -> str:
+    """What to do about bytes that are not UTF-8."""
+    if encoding := encoding_of(data):
+        return f"{convert}: iconv -f {encoding} -t utf-8"
+    return "it does not look like text in any encoding; leave it out, and name the files that hold the text"
+
+
+def _beginning(line: bytes, others: Iterator[bytes]) -> bytes:
+    """The first bytes from a line on: one line of what is no text may be short."""
+    while len(line) < BEGINNING_BYTES and (more := next(others, b"")):
+        line += more
+    return line[:BEGINNING_BYTES]
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
