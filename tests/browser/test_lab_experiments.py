@@ -129,7 +129,7 @@ def test_a_race_a_tuning_and_a_sweep_in_the_lab(
     page.keyboard.press("Enter")
     panel.get_by_role("button", name="Cancel…").click()
     question = panel.get_by_role("alertdialog")
-    expect(question).to_contain_text("Cancel Race faster?")
+    expect(question).to_contain_text("Cancel Race faster for good?")
     question.get_by_role("button", name="Let it go on").click()
     assert race.status == "racing"
     panel.get_by_role("button", name="Cancel…").click()
