@@ -125,7 +125,7 @@ test("thinning hides no short stage", () => {
 });
 
 test("that a column stands for one step of several is said", () => {
-  assert.equal(columnWords([1, 11, 21, 31, 40]), ". Each column is one step of 10");
+  assert.equal(columnWords([1, 11, 21, 31, 40]), ". Each column is one of every 10 steps");
   assert.equal(columnWords([1, 2, 3, 4]), "");
   assert.equal(columnWords([1, 11]), "");
 });

@@ -150,6 +150,9 @@ test("actions reach the runs that fit, and say why they reach none", () => {
   assert.deepEqual(possible(action("stop"), mixed), { ids: ["a"], why: "" });
   assert.deepEqual(possible(action("delete"), mixed), { ids: ["b"], why: "" });
   assert.equal(possible(action("stop"), []).why, "select a run");
+  const empty = TRASH_ACTIONS.find(({ verb }) => verb === "empty");
+  assert.equal(possible(empty, [], [], 0).why, "there is nothing in it");
+  assert.equal(possible(empty, [], [], 2).why, "");
   assert.equal(possible(action("stop"), [row("b")]).why, "it has ended");
   assert.equal(possible(action("delete"), [mixed[0]]).why, "it is training or waiting: stop it first");
   assert.equal(possible(action("fork"), mixed).why, "select one run alone");

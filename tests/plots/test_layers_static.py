@@ -11,7 +11,7 @@ def test_the_picture_knows_the_stages(view):
     assert [stage.label for stage in picture.stages] == ["stage 2 of 2"]
     assert 100 in picture.edges
     assert len(picture.edges) == picture.codes_LK.shape[1] + 1
-    assert picture.sampled == ", one step of 5"
+    assert picture.sampled == ", one of every 5 steps"
 
 
 def test_without_records_of_layers(empty, view):

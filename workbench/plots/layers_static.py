@@ -74,7 +74,7 @@ class Activity:
     @property
     def sampled(self) -> str:
         """That records tell of one step of several, where they do: what chance skips may differ in each of them."""
-        return f", one step of {self.every}" if self.every > 1 else ""
+        return f", one of every {self.every} steps" if self.every > 1 else ""
 
     @property
     def present(self) -> list[LayerState]:

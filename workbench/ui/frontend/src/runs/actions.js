@@ -37,10 +37,12 @@ const GOES = { next: "does not wait for this machine", checkpoint: "is not runni
  * @param {object} action of ACTIONS
  * @param {object[]} rows the selected ones that are seen
  * @param {string[]} partly closed groups of which some runs are selected
+ * @param {number} trashed deleted runs
  * @returns {{ids: string[], why: string}} `why` it cannot be done, empty when it can
  */
-export function possible(action, rows, partly = []) {
+export function possible(action, rows, partly = [], trashed = 0) {
   const { least = 1, most = Infinity, states } = action;
+  if (action.verb === "empty" && !trashed) return { ids: [], why: "there is nothing in it" };
   if (rows.length < least && partly.length) return { ids: [], why: `unfold the group ${partly[0]}, of which some runs are selected, or select all of it` };
   if (rows.length < least) return { ids: [], why: least > 1 ? `select at least ${least} runs` : "select a run" };
   const able = states ? rows.filter((row) => states.includes(row.status)) : rows;

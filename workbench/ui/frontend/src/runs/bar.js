@@ -42,7 +42,7 @@ export class Bar {
       this.settle();
     }
     for (const [i, action] of actions.entries()) {
-      const { why } = possible(action, chosen, partly);
+      const { why } = possible(action, chosen, partly, trashed);
       const button = this.buttons.children[i];
       // Still to be reached and pressed: then it says why it cannot.
       button.setAttribute("aria-disabled", String(Boolean(why)));
@@ -55,7 +55,7 @@ export class Bar {
   /** Does what a button stands for, after a question where it needs one. */
   act(action) {
     if (!action) return;
-    const { ids, why } = possible(action, this.chosen, this.partly);
+    const { ids, why } = possible(action, this.chosen, this.partly, this.trashed);
     const rows = this.chosen.filter(({ id }) => ids.includes(id));
     if (why) this.on.refuse(`${action.title.replace("…", "")}: ${why}`);
     else if (action.verb in ASK) {

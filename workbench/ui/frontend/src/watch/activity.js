@@ -127,7 +127,7 @@ export function columnWords(steps) {
   if (steps.length < 3) return "";
   const gaps = Float64Array.from({ length: steps.length - 1 }, (_, i) => steps[i + 1] - steps[i]).sort();
   const usual = gaps[gaps.length >> 1];
-  return usual > 1 ? `. Each column is one step of ${usual.toLocaleString("en")}` : "";
+  return usual > 1 ? `. Each column is one of every ${usual.toLocaleString("en")} steps` : "";
 }
 
 /**
