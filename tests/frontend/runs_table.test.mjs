@@ -157,7 +157,6 @@ test("actions reach the runs that fit, and say why they reach none", () => {
   assert.equal(possible(action("delete"), [mixed[0]]).why, "it is training or waiting: stop it first");
   assert.equal(possible(action("fork"), mixed).why, "select one run alone");
   assert.equal(possible(action("compare"), [mixed[0]]).why, "select at least 2 runs");
-  assert.equal(possible(TRASH_ACTIONS[1], []).why, "");
 });
 
 test("a closed group is seen when all of it is selected, and never in part", () => {
