@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from workbench.errors import FREE_SPACE
 from workbench.json_lines import Record, Tail
 from workbench.json_lines import number as number
 
@@ -101,9 +102,7 @@ class TelemetryWriter:
         reported, self._reported = self._reported, bool(problem)
         # After the lock is free: the listener may write an event.
         if problem and not reported and self._on_full:
-            self._on_full(
-                f"telemetry could not be written ({problem}); if the disk is full, free space there and resume the run"
-            )
+            self._on_full(f"telemetry could not be written ({problem}); if the disk is full, {FREE_SPACE}")
 
     def close(self) -> None:
         """Flush and release the files; a second call does nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -13,6 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from workbench.assignments import assignment
+from workbench.cli.unattended import WaitForSpace, somebody_there
 from workbench.errors import RecipeError, RunError, RunFailed
 from workbench.plots.terminal import follow
 from workbench.printable import many, plain
@@ -149,7 +151,7 @@ def train(options: argparse.Namespace) -> int:
         1 after a run that was stopped so, since it is not what was asked for; else 0.
 
     Raises:
-        RunFailed: the run failed.
+        RunFailed: the run failed, or has waited for space on a full disk that nobody is there to free.
         TargetMissed: it ended above ``--target-loss``.
     """
     from workbench.runs.launch import launch as start
@@ -167,11 +169,14 @@ def train(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGHUP, _interrupt)
     # Tied to this process: a foreground command that is killed must leave nothing running behind.
     run = start(recipe, on="inline", runs_dir=options.runs, **_queued(options))
-    interrupted = _follow_to_the_end(run, options.profile)
+    waiting = WaitForSpace(run)
+    interrupted = _follow_to_the_end(run, options.profile, None if somebody_there(options.json) else waiting)
     # The supervisor lives no longer than we do, and it still has the report to write.
     wait_for_supervisors(REPORT_LIMIT_SECONDS)
     try:
         result = run.outcome()
+        if waiting.message and result["state"] == "stopped":
+            raise RunFailed(waiting.told)
     except RunFailed as error:
         if options.json:
             # The one JSON object on stdout names the run; the handler above knows only the error.
@@ -198,15 +203,24 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise _Terminated(signal.Signals(number).name)
 
 
-def _follow_to_the_end(run: Run, profile: bool) -> bool:
-    """Show how far a run is until it has ended; whether it was interrupted meanwhile, which stops it."""
+def _follow_to_the_end(run: Run, profile: bool, waiting: WaitForSpace | None) -> bool:
+    """Show how far a run is until it has ended; whether it was interrupted meanwhile, which stops it.
+
+    Args:
+        waiting: ends a run that stands still on a full disk, which is no interrupt; None: such a run waits on.
+    """
     try:
         # In here: who reads the line may be quick to do what it says.
         if run.status == "queued":
             _say("Ctrl-C takes it out of the queue; with --now it trains at once, beside the others")
         if profile:
             run.ask("profile")
-        follow(run)
+        follow(run, enough=waiting and waiting.over)
+        if waiting and waiting.message:
+            # It may have ended in this moment.
+            with contextlib.suppress(RunError):
+                run.ask("stop", take_over=True, by="a full disk")
+            follow(run)
     except KeyboardInterrupt as interrupt:
         terminated = isinstance(interrupt, _Terminated)
         why, way_on = (f"{interrupt}: ", "") if terminated else ("", "; Ctrl-C again ends it at once")

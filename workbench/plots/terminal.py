@@ -31,8 +31,12 @@ class Reading:
     text: str
 
 
-def follow(*runs: Run, console: Console | None = None) -> None:
-    """Show progress until all runs have ended, or one has failed or is lost; on stderr unless a console is given."""
+def follow(*runs: Run, console: Console | None = None, enough: Callable[[], bool] | None = None) -> None:
+    """Show progress until all runs have ended, or one has failed or is lost; on stderr unless a console is given.
+
+    Args:
+        enough: asked after every look; true ends this while the runs go on.
+    """
     # In here, as everything heavy: `workbench runs` must not wait for it. Stdout holds nothing but the result.
     from rich.console import Console
 
@@ -43,7 +47,7 @@ def follow(*runs: Run, console: Console | None = None) -> None:
             readings = [_reading(run) for run in runs]
             show(readings)
             statuses = {reading.status for reading in readings}
-            if statuses <= set(FINAL) or statuses & {"failed", "lost"}:
+            if statuses <= set(FINAL) or statuses & {"failed", "lost"} or (enough and enough()):
                 return
             time.sleep(POLL_SECONDS)
 

@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from workbench.atomic import sync_folder, usual_permissions
+from workbench.errors import FREE_SPACE
 from workbench.runs.checkpoints import FORMAT, MANIFEST, STATE, checkpoints, file_hash, problem_with, state_of
 
 # For people and scripts: loading goes by the folders themselves, newest first.
@@ -93,7 +94,7 @@ def save(folder: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], m
     except (OSError, SafetensorError) as error:
         shutil.rmtree(aside, ignore_errors=True)
         raise CheckpointError(
-            f"checkpoint of step {step} could not be written to {folder}: {error}; free space there and resume the run"
+            f"checkpoint of step {step} could not be written to {folder}: {error}; {FREE_SPACE}"
         ) from error
     return final
 
@@ -277,7 +278,7 @@ def _check_space(folder: Path, needed: int) -> None:
     if free < 2 * needed:
         raise CheckpointError(
             f"a checkpoint needs {2 * needed / 2**20:.0f} MiB free in {folder} (twice its size), there are "
-            f"{free / 2**20:.0f}; free space there and resume the run"
+            f"{free / 2**20:.0f}; {FREE_SPACE}"
         )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from workbench.choices.progress import Progress
-from workbench.errors import RunError
+from workbench.errors import FREE_SPACE, RunError
 from workbench.floors import Yardstick
 from workbench.profile_table import profile_line
 from workbench.recipe import Recipe, recipe_hash
@@ -33,8 +33,6 @@ from workbench.training.status import Status
 from workbench.training.task import RecipeTask, Task
 from workbench.training.turned import Turned
 from workbench.training.warmup import compile_ahead, usual_time
-
-FREE_SPACE = "free space there and resume the run"
 
 
 class Session:

@@ -1,0 +1,74 @@
+"""A full disk under a foreground run: where nobody can free space, it ends instead of waiting for ever."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SmallDisk
+from tests.runs.conftest import processes_of, root  # noqa: F401  (the same fixture as for runs)
+from tests.runs.tiny import tiny_recipe
+from workbench.cli import unattended
+from workbench.cli.command import main
+from workbench.cli.unattended import WaitForSpace, somebody_there
+from workbench.errors import FREE_SPACE
+from workbench.runs.folder import RunFolder
+from workbench.runs.run import Run
+from workbench.runs.state import write_state
+
+
+@pytest.mark.process
+def test_a_disk_too_small_for_a_checkpoint_ends_the_command(
+    corpus: Path,
+    small_disk: Callable[[str], SmallDisk],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(unattended, "SPACE_SECONDS", 1.0)
+    disk = small_disk("1200k")
+    recipe = tiny_recipe(corpus).with_(architecture={"width": 128}).save(tmp_path / "recipe.json")
+    assert main(["train", "--recipe", str(recipe), "--runs", str(disk.path), "--json"]) == 1
+    said = capsys.readouterr()
+    answer = json.loads(said.out)
+    assert (answer["state"], answer["steps"]) == ("stopped", 30)
+    for part in ("waited 1 s for space", "ended at step 30", "a checkpoint needs", answer["run"], "workbench resume"):
+        assert part in answer["error"]
+    assert f"error: {answer['error']}" in said.err
+    assert processes_of(disk.path) == []
+    assert Run(answer["run"], disk.path).view().state["status"] == "stopped"
+
+
+def test_only_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(unattended.time, "monotonic", lambda: now[0])
+    folder = RunFolder(tmp_path / "r1")
+    folder.path.mkdir()
+    waiting = WaitForSpace(Run(folder))
+
+    def over(status: str, message: str, seconds: float) -> bool:
+        write_state(folder, status=status, message=message)
+        now[0] += seconds
+        return waiting.over()
+
+    assert not over("paused", "paused on request; it keeps its turn on this machine", 999)
+    assert not over("paused", f"no room; {FREE_SPACE}", 999)
+    assert not over("paused", f"no room; {FREE_SPACE}", 59)
+    assert not over("running", "", 59), "somebody has freed space"
+    assert not over("paused", f"no room; {FREE_SPACE}", 59)
+    assert waiting.message == ""
+    assert over("paused", f"no room; {FREE_SPACE}", 61)
+    assert waiting.message == f"no room; {FREE_SPACE}"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_somebody_is_there_at_a_terminal_that_is_not_read_by_a_program(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: terminal)
+    assert somebody_there(as_json=False) is terminal
+    assert not somebody_there(as_json=True)

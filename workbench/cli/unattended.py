@@ -1,0 +1,55 @@
+"""A run in the foreground that waits for space on a full disk, where nobody sits who could free some."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from workbench.errors import FREE_SPACE
+from workbench.runs.in_process import way_on
+from workbench.runs.run import Run
+
+SPACE_SECONDS = 60.0
+"""How long such a run waits: what else runs on the machine may free space."""
+
+
+def somebody_there(as_json: bool) -> bool:
+    """Whether a person may read what the command says, and act on it; JSON is read by programs."""
+    return not as_json and any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+class WaitForSpace:
+    """How long a run has been paused by a full disk; a pause that somebody asked for is none of these.
+
+    Attributes:
+        message: of the run that has waited for too long; empty until then.
+    """
+
+    message = ""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._since: float | None = None
+
+    def over(self) -> bool:
+        """Whether it has waited for :data:`SPACE_SECONDS`."""
+        state = self._run.state
+        if state.status != "paused" or FREE_SPACE not in state.message:
+            self._since = None
+            return False
+        if self._since is None:
+            self._since = time.monotonic()
+        if time.monotonic() - self._since < SPACE_SECONDS:
+            return False
+        self.message = state.message
+        return True
+
+    @property
+    def told(self) -> str:
+        """What was done about it and what is kept, once the run has ended."""
+        run = self._run
+        return (
+            f"{run.id} waited {SPACE_SECONDS:g} s for space on a full disk and was ended at step {run.state.step:,}, "
+            f"for nobody is at a terminal to free some ({self.message}); what it has recorded is kept in "
+            f"{run.folder.path}{way_on(run.folder, run.status)}"
+        )
