@@ -206,8 +206,17 @@ class Recipe(BaseModel):
         Raises:
             RecipeError: the device is not there, or cannot do what is asked, or has fewer cores than threads are asked.
         """
-        if found := self.problems_here():
-            raise RecipeError("\n".join(f"{problem.path}: {problem.message}" for problem in found))
+        _refuse(self.problems_here())
+
+    def check_text_here(self) -> None:
+        """Refuse a recipe whose files of text or tokenizer this machine lacks.
+
+        Apart from :meth:`check_here`: a trainer that goes on reads what it has prepared.
+
+        Raises:
+            RecipeError: a path that is not there, or holds nothing that can be read.
+        """
+        _refuse(self.data.problems_here())
 
     def check_whole(self, run: str = "RUN") -> None:
         """Refuse a recipe that is not enough by itself to launch, to edit or to build a model from.
@@ -351,6 +360,11 @@ def _worded(kind: str, message: str, limits: Mapping[str, Any], given: Any) -> s
         return f"must have at most {limits['max_length']:,} {_LENGTHS[kind]}s, got {len(given):,}"
     why = _PLAIN.get(kind) or message.replace("Input should", "must").partition(", unable to parse")[0]
     return f"{why}, got {given!r:.200}"
+
+
+def _refuse(problems: Iterable[Problem]) -> None:
+    if found := list(problems):
+        raise RecipeError("\n".join(f"{problem.path}: {problem.message}" for problem in found))
 
 
 def _split(line: str) -> tuple[str, str]:

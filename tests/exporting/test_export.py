@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import train
@@ -140,7 +141,6 @@ def test_a_card_says_what_the_recipe_alone_does_not(tiny: Recipe, live: Live, tm
 
 
 def test_ids_are_those_of_the_runs_tokenizer(tiny: Recipe, live: Live, tmp_path: Path) -> None:
-    from tokenizers import Tokenizer
     from transformers import AutoTokenizer
 
     run = live(tiny)
@@ -195,6 +195,49 @@ def test_cards_work_in_a_fresh_process_as_they_stand(tiny: Recipe, live: Live, t
     assert done.returncode == 0, done.stderr
     for number, logits in enumerate(wanted):
         torch.testing.assert_close(torch.load(tmp_path / f"model-{number}.pt"), logits, rtol=1e-5, atol=1e-5)
+
+
+def bare_tokenizer(path: Path) -> Path:
+    """Byte-level BPE that adds nothing to a text, as GPT-2's."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator([], trainers.BpeTrainer(special_tokens=["<|endoftext|>"], initial_alphabet=alphabet))
+    tokenizer.save(str(path))
+    return path
+
+
+@pytest.mark.parametrize("objective", ["masked", "causal"])
+@pytest.mark.parametrize("own", [True, False], ids=["a tokenizer of the user's own", "a trained one"])
+def test_the_code_of_a_card_gives_what_the_run_read(
+    tiny: Recipe, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str, own: bool
+) -> None:
+    from workbench.transformers import WorkbenchForCausalLM, WorkbenchForMaskedLM
+
+    tokenizer = {"kind": "pretrained", "name": str(bare_tokenizer(tmp_path / "bare.json"))}
+    run = live(tiny.with_(objective=objective, **({"data.tokenizer": tokenizer} if own else {})))
+    train(run, stop_at=1)
+    folder = tmp_path / "model"
+    assert main([str(run.folder.path), str(folder)]) == 0
+    code = (folder / "README.md").read_text().split("```python\n")[1].split("```")[0].replace("FOLDER", str(folder))
+    read: list[list[int]] = []
+
+    def seen(self: object, ids: torch.Tensor | None = None, **inputs: torch.Tensor) -> None:
+        found = inputs["input_ids"] if ids is None else ids
+        read.append(found[0].tolist())
+        raise StopIteration
+
+    monkeypatch.setattr(WorkbenchForCausalLM, "generate", seen)
+    monkeypatch.setattr(WorkbenchForMaskedLM, "forward", seen)
+    with pytest.raises(StopIteration):
+        exec(code, {})
+    used = Tokenizer.from_file(str(run.folder.tokenizer))
+    vocabulary, masked = restore(run.folder)[1].vocabulary, objective == "masked"
+    mask = used.id_to_token(vocabulary.mask)
+    text = f"some text with a {mask} in it" if masked else "some text to go on with"
+    document = [vocabulary.cls, *used.encode(text, add_special_tokens=False).ids, vocabulary.sep]
+    assert read == [document if masked else document[:-1]]
 
 
 def test_pipelines_fill_masks_and_go_on_with_texts(tiny: Recipe, live: Live, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """``workbench VERB``: what is run for it, and the exit codes.
 
-0 done; 1 the run failed, was interrupted or ended for want of disk space; 2 the request was wrong; 3 a target was missed.
+0 done; 1 the run failed, was interrupted, or found no disk space; 2 the request was wrong; 3 a target was missed.
 """
 
 from __future__ import annotations

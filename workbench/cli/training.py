@@ -51,7 +51,9 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     else:
         raise RecipeError(f"what to train? Give --preset NAME or --recipe FILE; presets: {', '.join(presets.names())}")
     # One change: no option may undo another.
-    return recipe.edited([*text_edits(options.text), *_changes(options)])
+    recipe = recipe.edited([*text_edits(options.text), *_changes(options)])
+    # It trains again from another folder, as an export's does.
+    return recipe.edited(located.items()) if (located := recipe.data.located()) else recipe
 
 
 def _changes(options: argparse.Namespace) -> list[tuple[str, Any]]:
@@ -215,7 +217,7 @@ def _follow_to_the_end(run: Run, profile: bool, waiting: WaitForSpace | None) ->
             _say("Ctrl-C takes it out of the queue; with --now it trains at once, beside the others")
         if profile:
             run.ask("profile")
-        follow(run, enough=waiting and waiting.over)
+        follow(run, enough=waiting.over if waiting else None)
         if waiting and waiting.message:
             # It may have ended in this moment.
             with contextlib.suppress(RunError):

@@ -17,12 +17,27 @@ from workbench.training.evaluate import points_until
 LOADERS = {False: ("AutoModelForMaskedLM", "fill-mask"), True: ("AutoModelForCausalLM", "text-generation")}
 """transformers' class and pipeline by whether the objective is causal."""
 
-_MASKED = """fill = pipeline("fill-mask", model=model, tokenizer=tokenizer)
-fill(f"some text with a {tokenizer.mask_token} in it")"""
-
-# The tokenizer frames documents, [CLS] text [SEP]; behind a [SEP] nothing follows.
-_CAUSAL = """ids = tokenizer("some text to go on with", return_tensors="pt").input_ids[:, :-1]  # no [SEP] at the end
-print(tokenizer.decode(model.generate(ids, max_new_tokens=20)[0]))"""
+# The run read documents as [CLS] text [SEP], whatever these are called. By whether the tokenizer adds both itself.
+_MASKED = {
+    True: """fill = pipeline("fill-mask", model=model, tokenizer=tokenizer)
+fill(f"some text with a {tokenizer.mask_token} in it")""",
+    False: """fill = pipeline("fill-mask", model=model, tokenizer=tokenizer)
+text = f"{tokenizer.cls_token}some text with a {tokenizer.mask_token} in it{tokenizer.sep_token}"
+fill(text, tokenizer_kwargs={"add_special_tokens": False})""",
+}
+_GENERATE = "print(tokenizer.decode(model.generate(ids, max_new_tokens=20)[0]))"
+_CAUSAL = {
+    True: f"""ids = tokenizer("some text to go on with", return_tensors="pt").input_ids[:, :-1]  # no [SEP] at the end
+{_GENERATE}""",
+    False: f"""ids = tokenizer("some text to go on with", add_special_tokens=False).input_ids
+ids = torch.tensor([[tokenizer.cls_token_id, *ids]])  # as every document of the run began
+{_GENERATE}""",
+}
+_STATES = {
+    True: """states = model(**tokenizer("some text", return_tensors="pt")).last_hidden_state""",
+    False: """text = f"{tokenizer.cls_token}some text{tokenizer.sep_token}"
+states = model(**tokenizer(text, add_special_tokens=False, return_tensors="pt")).last_hidden_state""",
+}
 
 
 def model_card(
@@ -32,6 +47,7 @@ def model_card(
     class_name: str,
     own_class: bool,
     beyond: Mapping[str, str] | None = None,
+    framed: bool = True,
 ) -> str:
     """The card as Markdown, with the header that the Hugging Face Hub reads.
 
@@ -41,6 +57,7 @@ def model_card(
         class_name: the model's class in transformers, or in ``workbench.transformers``.
         own_class: whether it is one of ours, which transformers learns by an import.
         beyond: what made the model besides its recipe, by name.
+        framed: whether the tokenizer itself adds the tokens that the run's documents begin and end with.
     """
     causal = bool(recipe.objective.causal)
     auto, task = LOADERS[causal]
@@ -55,8 +72,8 @@ def model_card(
                 f"{_architecture(recipe.architecture)} Trained by the workbench: "
                 f"{type(recipe.objective).summary()[:1].lower()}{type(recipe.objective).summary()[1:]}",
                 _facts(recipe, evaluations, facts, beyond or {}),
-                f"## Use\n\n{_use(auto, class_name, own_class, causal)}",
-                "## Limits\n\n" + _limits(recipe, own_class, causal),
+                f"## Use\n\n{_use(auto, class_name, own_class, framed)}",
+                "## Limits\n\n" + _limits(recipe, own_class, framed),
                 f"## Recipe\n\nHash `{recipe.hash}`; {_again(facts, beyond or {})}\n\n```json\n{recipe.to_json()}\n```",
             )
             if part
@@ -120,17 +137,16 @@ def _knob_text(choice: Any) -> str:
     return f"`{choice.kind}`" + (": " + ", ".join(knobs).replace("|", "\\|") if knobs else "")
 
 
-def _use(auto: str, class_name: str, own_class: bool, causal: bool) -> str:
+def _use(auto: str, class_name: str, own_class: bool, framed: bool) -> str:
     extra = ", pipeline" if auto == "AutoModelForMaskedLM" else ""
     lines = ["import workbench.transformers  # teaches transformers this model type"] if own_class else []
     lines += [
+        *(["import torch"] if auto == "AutoModelForCausalLM" and not framed else []),
         f"from transformers import {auto}, AutoTokenizer{extra}",
         "",
         'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
         f'model = {auto}.from_pretrained("FOLDER").eval()',
-        {"AutoModelForMaskedLM": _MASKED, "AutoModelForCausalLM": _CAUSAL}.get(
-            auto, 'states = model(**tokenizer("some text", return_tensors="pt")).last_hidden_state'
-        ),
+        {"AutoModelForMaskedLM": _MASKED, "AutoModelForCausalLM": _CAUSAL}.get(auto, _STATES)[framed],
     ]
     code = "```python\n" + "\n".join(lines) + "\n```"
     if not own_class:
@@ -141,12 +157,17 @@ def _use(auto: str, class_name: str, own_class: bool, causal: bool) -> str:
     )
 
 
-def _limits(recipe: Recipe, own_class: bool, causal: bool) -> str:
+def _limits(recipe: Recipe, own_class: bool, framed: bool) -> str:
     limits = [
         f"* Rows of at most {recipe.data.longest} tokens; the tokenizer cuts when asked to (`truncation=True`).",
         "* Ids at the end of the vocabulary, up to a multiple of 64, are padding and were never seen.",
     ]
-    if own_class and causal:
+    if not framed:
+        limits.append(
+            "* The tokenizer does not add both tokens between which the run read each document (`cls_token`, "
+            "`sep_token`): add them as above."
+        )
+    if own_class and recipe.objective.causal:
         limits.append("* `generate` reads the whole row again for every token: there is no cache of keys and values.")
     if recipe.data.kind == "embedded":
         limits.append("* Trained on the documentation of installed software: a model to study, not to use.")

@@ -56,13 +56,15 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> tuple[st
         own_class = _write_model(recipe, run, aside)
         recipe.save(aside / "recipe.json")
         shutil.copyfile(folder.tokenizer, aside / "tokenizer.json")
-        settings = tokenizer_settings(run_tokenizer(folder), run.vocabulary, recipe.data.longest)
+        tokenizer = run_tokenizer(folder)
+        settings = tokenizer_settings(tokenizer, run.vocabulary, recipe.data.longest)
         (aside / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
         class_name = str(json.loads((aside / "config.json").read_text(encoding="utf-8"))["architectures"][0])
         facts = {"run": folder.id, "step": saved.step, "tokens": int(saved.meta["tokens"]), "layers": run.layers}
         facts["parameters"] = _parameters(run)
         beyond = _beyond_recipe(folder, saved)
-        card = model_card(recipe, read_object(folder.evaluations), facts, class_name, own_class, beyond)
+        framed = frames_documents(tokenizer, run.vocabulary)
+        card = model_card(recipe, read_object(folder.evaluations), facts, class_name, own_class, beyond, framed)
         (aside / "README.md").write_text(card, encoding="utf-8")
         usual_permissions(aside)
         aside.rename(target)
@@ -125,6 +127,12 @@ def run_tokenizer(folder: RunFolder) -> Tokenizer:
         f"'{folder.tokenizer}' is damaged: {problem}; bring back a copy of it, or resume the run if it has not "
         "finished: its trainer writes it anew"
     )
+
+
+def frames_documents(tokenizer: Tokenizer, vocabulary: Vocabulary) -> bool:
+    """Whether a tokenizer adds what the run's documents begin and end with, which preparation adds for every one."""
+    text = tokenizer.encode("text", add_special_tokens=False).ids
+    return bool(tokenizer.encode("text").ids == [vocabulary.cls, *text, vocabulary.sep])
 
 
 def tokenizer_settings(tokenizer: Tokenizer, vocabulary: Vocabulary, length: int) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def launch(
 
     Raises:
         RecipeError: not a recipe, the name is not a legal one, parts of the recipe were the user's own objects, or
-            this machine cannot execute it.
+            this machine cannot execute it, or lacks its text or tokenizer.
         RunError: no such launcher, no such priority, ``initial`` is not a complete checkpoint, ``run_id`` exists, the
             runs folder cannot be written to (for example a full disk), or the process could not be started. No partial
             files are left behind.
@@ -64,6 +64,7 @@ def launch(
 
     check_recipe(recipe, "launch")
     recipe.check_whole()
+    recipe.check_text_here()
     launcher, priority = launcher_named(on), checked_priority(priority)
     if name is not None:
         recipe = recipe.with_(name=name)

@@ -42,8 +42,13 @@ class Data(Choice):
         yield from self.batch_rule.problems(recipe)
 
     def problems_here(self) -> Iterator[Problem]:
-        """What of the text this machine lacks and cannot fetch, at once: asked whenever a knob of a form has moved."""
-        yield from ()
+        """What of text and tokenizer is not here nor can be fetched, at once: asked whenever a form's knob moves."""
+        for path, message in self.tokenizer.problems_here():
+            yield Problem(f"data.tokenizer.{path}", message)
+
+    def located(self) -> dict[str, str]:
+        """Absolute paths, by path of the knob, for relative names of files and folders outside the text's own list."""
+        return {f"data.tokenizer.{name}": path for name, path in self.tokenizer.located().items()}
 
     def notices(self) -> Iterator[Problem]:
         """What of its text is not read although somebody may expect it: no error, but said before training."""

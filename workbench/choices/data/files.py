@@ -66,6 +66,7 @@ class Files(Data):
 
     def problems_here(self) -> Iterator[Problem]:
         """Paths of this machine that are not there or hold nothing that can be read."""
+        yield from super().problems_here()
         for name in ("paths", "heldout_paths"):
             try:
                 check_paths(getattr(self, name), f"data.{name}")

@@ -9,10 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from workbench.choices.choice import knob
+from workbench.choices.choice import Problem, knob
 from workbench.choices.data.data import Data, Say, Sourced
 from workbench.choices.data.document_cache import cached_documents
 from workbench.choices.data.files import listing
+from workbench.choices.data.local_path import local_path
 from workbench.choices.data.reading import text_of
 from workbench.errors import DataError, typed_line, unknown
 
@@ -44,6 +45,19 @@ class HuggingFace(Data):
         """Fetch the documents unless that was done before."""
         say(f"streaming at most {self.max_documents:,} documents of the dataset '{self.name}'")
         self._fetched(say)
+
+    def problems_here(self) -> Iterator[Problem]:
+        """A folder that is not there, or holds no file: only the Hub knows which names there are."""
+        yield from super().problems_here()
+        folder = local_path(self.name)
+        if folder is not None and not (folder.is_dir() and any(each.is_file() for each in folder.rglob("*"))):
+            why = "is a file" if folder.is_file() else "holds no file" if folder.is_dir() else "does not exist"
+            yield Problem("data.name", f"'{self.name}' {why}; give a folder of a dataset, or a name on the Hub")
+
+    def located(self) -> dict[str, str]:
+        """The tokenizer's, and the folder's where the name is one."""
+        path = local_path(self.name)
+        return {**super().located(), **({} if path is None else {"data.name": str(path)})}
 
     def sources(self) -> dict[str, Any]:
         """What was asked of the Hub; for a local folder also its files, sizes and times of change.

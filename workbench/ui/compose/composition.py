@@ -140,7 +140,7 @@ class Composition:
         # Launched from here, it would train here.
         if self.recipe is not None:
             self._sound = fields
-            # The text here and not in problems_here: whoever launches without a form may bring it until the run begins.
+            # The text, too, which a launch would refuse.
             if here := [*self.recipe.problems_here(), *self.recipe.data.problems_here()]:
                 self.recipe, self.problems = None, here
 

@@ -94,6 +94,34 @@ def test_errors(tmp_path, monkeypatch):
     (tmp_path / "no.json").write_text('{"model": 5}')
     with pytest.raises(DataError, match=r"no\.json' is not a tokenizer\.json"):
         PretrainedTokenizer(name=str(tmp_path / "no.json")).make(iter(()), tmp_path / "out.json")
-    with pytest.raises(DataError, match=r"tokenizer '.*absent' is no local tokenizer\.json.*'trained'"):
+    with pytest.raises(DataError, match=r"tokenizer '.*absent' does not exist; .*'trained'"):
         PretrainedTokenizer(name=str(tmp_path / "absent")).make(iter(()), tmp_path / "out.json")
     assert not (tmp_path / "out.json").exists()
+
+
+def test_a_local_path_is_looked_at_before_anything_starts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "t.json").write_text("{}")
+    (tmp_path / "t.txt").write_text("text")
+    for name, why in (
+        ("./nothere", "does not exist"),
+        ("/nothere", "does not exist"),
+        ("empty", "without a tokenizer"),
+    ):
+        (problem,) = Files(paths=("t.txt",), tokenizer={"kind": "pretrained", "name": name}).problems_here()
+        assert problem.path == "data.tokenizer.name"
+        assert why in problem.message
+        with pytest.raises(DataError, match=why):
+            PretrainedTokenizer(name=name).make(iter(()), tmp_path / "out.json")
+    for name in ("gpt2", "owner/name", "t.json"):
+        assert not list(PretrainedTokenizer(name=name).problems_here())
+    assert PretrainedTokenizer(name="t.json").located() == {"name": str(tmp_path / "t.json")}
+    assert PretrainedTokenizer(name="owner/name").located() == {}
+
+
+def test_a_folder_whose_files_make_no_tokenizer_is_said_in_our_words(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(DataError, match=r"cannot be had by name: .*; give a folder") as refused:
+        PretrainedTokenizer(name=str(tmp_path)).make(iter(()), tmp_path / "out.json")
+    assert "one of:" not in str(refused.value)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from workbench.choices.choice import knob
+from workbench.choices.choice import Problem, knob
+from workbench.choices.data.local_path import local_path
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
 from workbench.errors import DataError, first_line
 
@@ -17,12 +18,30 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 10.0
 """How long the Hub may take to answer before only its local cache is asked."""
 
+_OLDER_FILES = ("vocab.*", "*.model", "*token*.json", "config.json")
+"""Of a folder that transformers makes a tokenizer of, without a tokenizer.json."""
+_WAY_OUT = (
+    "give a folder with a tokenizer.json, the file itself or a name on the Hub, or use the tokenizer 'trained', which "
+    "needs neither"
+)
+
 
 class PretrainedTokenizer(TokenizerChoice):
     """A tokenizer by Hugging Face name, or from a local folder or tokenizer.json."""
 
     kind: Literal["pretrained"] = "pretrained"
     name: str = knob(..., "Hugging Face name, folder with a tokenizer.json, or the file itself", min_length=1)
+
+    def problems_here(self) -> Iterator[Problem]:
+        """A local path that leads to no tokenizer: only the Hub knows which names there are."""
+        path = local_path(self.name)
+        if path is not None and (why := _not_a_tokenizer(path)):
+            yield Problem("name", f"'{self.name}' {why}; {_WAY_OUT}")
+
+    def located(self) -> dict[str, str]:
+        """The path that the name is, if it is one."""
+        path = local_path(self.name)
+        return {} if path is None else {"name": str(path)}
 
     def key(self, sources: dict[str, Any]) -> dict[str, Any]:
         """The name, and for a local file its content; the corpus plays no part."""
@@ -52,6 +71,8 @@ class PretrainedTokenizer(TokenizerChoice):
         from tokenizers import Tokenizer
 
         local = self._local_file()
+        for problem in self.problems_here():
+            raise DataError(f"tokenizer {problem.message}")
         if local is None:
             return self._load_by_name()
         try:
@@ -76,9 +97,11 @@ class PretrainedTokenizer(TokenizerChoice):
             # trust_remote_code: text files of strangers are read, their programs are not run.
             loaded = AutoTokenizer.from_pretrained(self.name, trust_remote_code=False, local_files_only=offline)
         except (OSError, ValueError, ImportError) as error:
+            # What it raises for files that are of no tokenizer ends in a list of nothing.
+            why = "what it holds is no tokenizer" if isinstance(error, ValueError) else first_line(error)
             raise DataError(
                 f"tokenizer '{self.name}' is no local tokenizer.json, no folder that holds one, and cannot be had by "
-                f"name: {first_line(error)}; give a path, or use the tokenizer 'trained', which needs no network"
+                f"name: {why}; {_WAY_OUT}"
             ) from None
         backend = getattr(loaded, "backend_tokenizer", None)
         if backend is None:
@@ -86,3 +109,14 @@ class PretrainedTokenizer(TokenizerChoice):
                 f"tokenizer '{self.name}' has no fast form (tokenizer.json); legal: any fast tokenizer, or 'trained'"
             )
         return backend  # type: ignore[no-any-return]
+
+
+def _not_a_tokenizer(path: Path) -> str:
+    """Why a local path leads to no tokenizer; empty if it may: transformers reads files of older kinds, too."""
+    if path.is_file():
+        return ""
+    if not path.is_dir():
+        return "does not exist"
+    if (path / "tokenizer.json").is_file() or any(any(path.glob(form)) for form in _OLDER_FILES):
+        return ""
+    return "is a folder without a tokenizer.json"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from workbench.choices.choice import Choice
+from workbench.choices.choice import Choice, Problem
 
 
 class TokenizerChoice(Choice):
@@ -23,6 +23,14 @@ class TokenizerChoice(Choice):
             DataError: the named tokenizer does not exist.
         """
         raise NotImplementedError
+
+    def problems_here(self) -> Iterator[Problem]:
+        """What of it this machine lacks and cannot fetch, told at once; paths are those of its own knobs."""
+        yield from ()
+
+    def located(self) -> dict[str, str]:
+        """Absolute paths, by knob, for relative ones that mean something else in another working folder."""
+        return {}
 
     def asked_size(self) -> int:
         """Ids the recipe asks for at least (0: as many as the tokenizer has)."""
