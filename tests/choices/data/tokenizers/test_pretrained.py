@@ -121,7 +121,7 @@ def test_a_local_path_is_looked_at_before_anything_starts(tmp_path, monkeypatch)
 
 
 def test_a_folder_whose_files_make_no_tokenizer_is_said_in_our_words(tmp_path):
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    (tmp_path / "tokenizer_config.json").write_text("{}")
     with pytest.raises(DataError, match=r"cannot be had by name: .*; give a folder") as refused:
         PretrainedTokenizer(name=str(tmp_path)).make(iter(()), tmp_path / "out.json")
     assert "one of:" not in str(refused.value)

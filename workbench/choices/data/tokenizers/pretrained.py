@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 10.0
 """How long the Hub may take to answer before only its local cache is asked."""
 
-_OLDER_FILES = ("vocab.*", "*.model", "*token*.json", "config.json")
+_OLDER_FILES = ("vocab.*", "*.model", "*token*.json")
 """Of a folder that transformers makes a tokenizer of, without a tokenizer.json."""
 _WAY_OUT = (
     "give a folder with a tokenizer.json, the file itself or a name on the Hub, or use the tokenizer 'trained', which "
