@@ -179,14 +179,16 @@ def test_an_interrupt_stops_with_a_checkpoint(corpus: Path, root: Path, tmp_path
 
 @pytest.mark.process
 def test_launch_prints_the_id_and_returns(workbench: Command, corpus: Path, root: Path, tmp_path: Path) -> None:
-    recipe = tiny_recipe(tmp_path / "gone").save(tmp_path / "recipe.json")
+    text = tmp_path / "fieldless.jsonl"
+    text.write_text('{"other": "text"}\n')
+    recipe = tiny_recipe(text).save(tmp_path / "recipe.json")
     done = workbench("launch", "--recipe", str(recipe), "--runs", str(root), "--set", "optimizer.lr=50")
     assert done.returncode == 0, done.stderr
     assert "warning: optimizer.lr 50 is 50,000 times what adamw begins with (0.001)" in done.stderr
     run = Run(done.stdout.strip(), root)
     watched = workbench("watch", run.id, "--runs", str(root))
     assert watched.returncode == 1
-    assert "gone" in watched.stderr
+    assert "fieldless" in watched.stderr
     assert "Traceback" not in watched.stderr
 
 
