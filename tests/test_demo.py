@@ -69,8 +69,8 @@ def test_demo_from_corpus_to_report(demonstration: Demonstration) -> None:
     result = json.loads((out / "results-1.json").read_text())
     assert result["learned"] in ("neighbours", "context")
     assert "nats below" in result["learned_in_words"]
-    for shown in (notebook, text):
-        assert result["learned_in_words"] in shown
+    assert result["learned_in_words"] in notebook
+    assert result["learned_in_words"].partition(",")[0] in text, "which breaks longer lines"
 
 
 @pytest.mark.xdist_group("demo")
@@ -97,6 +97,7 @@ def test_bars_on_a_terminal_and_a_missed_claim(
 @pytest.mark.process
 def test_a_failed_run_stops_the_other(recipes, tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "prepare", lambda recipes, console: None)
+    (tmp_path / "nothing.jsonl").write_text('{"other": "text"}\n')
     missing = recipes[0].with_(data={"paths": [str(tmp_path / "nothing.jsonl")]})
     endless = recipes[1].with_(budget={"amount": 1e6, "unit": "seconds"})
     with pytest.raises(RunFailed, match=r"nothing\.jsonl"):

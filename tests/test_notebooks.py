@@ -202,6 +202,7 @@ def test_missed_target_fails_but_leaves_results(place: Path, learnable: list[str
 def test_failed_run_fails_papermill_with_its_reason(place: Path) -> None:
     """From the command line, as CI does it: the exit code and the last lines are what people see."""
     missing = place / "no-such-text.jsonl"
+    missing.write_text('{"other": "text"}\n')
     overrides = [f"data={json.dumps({'kind': 'files', 'paths': [str(missing)]})}"]
     command = [
         sys.executable, "-m", "papermill", str(FOLDER / "10_train.ipynb"), str(place / "failed.ipynb"),

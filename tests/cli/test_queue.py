@@ -188,7 +188,7 @@ def test_ctrl_c_at_the_very_line_that_names_it_leaves_the_queue(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(training, "_say", interrupted)
-    assert main(["train", "--recipe", str(recipe), "--runs", str(root), "--json"]) == 0
+    assert main(["train", "--recipe", str(recipe), "--runs", str(root), "--json"]) == 1
     found = capsys.readouterr()
     assert "leaving the queue" in found.err
     assert json.loads(found.out)["state"] == "stopped"
@@ -208,7 +208,7 @@ def test_train_says_that_it_waits_and_ctrl_c_leaves_the_queue(corpus: Path, root
     wait_until(lambda: runs(root)[0].status == "queued", 30, "the queue")
     os.killpg(child.pid, signal.SIGINT)
     out, said = child.communicate(timeout=60)
-    assert child.returncode == 0, said
+    assert child.returncode == 1, said
     assert "leaving the queue" in said
     assert json.loads(out)["state"] == "stopped"
     assert processes_of(root) == []
