@@ -230,8 +230,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--at-once", type=int, default=min(2, cores), metavar="N",
                         help="runs side by side, each on a core of its own (%(default)s)")  # fmt: skip
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="a knob of every arm")
-    parser.add_argument("--untuned", action="store_true", help="minutes instead of three quarters of an hour: every "
-                        "arm keeps the rate and the warm-up that it begins with")  # fmt: skip
+    parser.add_argument("--untuned", action="store_true", help="minutes instead of an hour or so: every arm keeps "
+                        "the rate and the warm-up that it begins with")  # fmt: skip
     parser.add_argument("--eager", action="store_true", help="nothing is compiled, neither theirs nor ours: where "
                         "compiling would take longer than training")  # fmt: skip
     parser.add_argument("--show", action="store_true", help="print what the results file holds, and train nothing")
@@ -269,18 +269,17 @@ def main(argv: list[str]) -> int:
     # A GPU has no second half.
     at_once = options.at_once if recipe.engine().device.type == "cpu" else 1
     with results.own(), Stage(results, at_once) as stage:
-        trainer = stage.trainer
-        found = climb(arms, track.rungs, trainer, not options.untuned)
+        found = climb(arms, track.rungs, stage.trainer, not options.untuned)
         default, *others = found["arms"]
         if not options.untuned:
-            found["arms"] = [default, *(settled(arm, found["target"], trainer(arm)) for arm in others)]
+            found["arms"] = [default, *(settled(arm, found["target"], stage.trainer(arm)) for arm in others)]
         runs: dict[str, list[dict[str, Any]]] = {arm.name: [] for arm in found["arms"]}
         # Few seeds at a time: a slow hour hits all arms of a seed.
         seeds = range(1, options.seeds + 1)
         for first in range(0, len(seeds), at_once):
             for arm in found["arms"]:
                 some = [arm.recipe.with_(seed=seed) for seed in seeds[first : first + at_once]]
-                runs[arm.name] += trainer(arm)(some)
+                runs[arm.name] += stage.trainer(arm)(some)
         result = {
             "target": found["target"],
             "left_out": found["left_out"],
