@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,8 @@ def test_only_what_pays_stays_and_every_arm_is_tuned() -> None:
     found = climb(arms(), candidates, trainer)
     assert [arm.what for arm in found["arms"]] == ["default", "tuned", "ours", "better: b"]
     assert {arm.recipe.optimizer.lr for arm in found["arms"]} == {BEST_RATE}
-    assert found["target"] == pytest.approx(10 - 0.5 * 8 + TUNING_SEED % 7 / 1000)
+    by_seed = statistics.fmean(seed % 7 / 1000 for seed in ladder.PILOT_SEEDS)
+    assert found["target"] == pytest.approx(10 - 0.5 * 8 + by_seed), "no seed's luck"
     (left,) = found["left_out"]
     assert left["what"] == "worse: a"
     assert left["seconds"] > left["to_beat"]

@@ -71,6 +71,17 @@ def test_a_longer_warmup_is_tried_with_a_higher_rate(other: float) -> None:
     assert any(share == 0.4 for _, share in seen) == (other >= 0.2), "beyond the longest only where it won"
 
 
+def test_with_a_longer_warmup_the_rate_rises_for_as_long_as_that_pays() -> None:
+    def loss_of(recipe: Recipe) -> float:
+        at, doublings = recipe.optimizer.schedule.warmup, math.log2(recipe.optimizer.lr / start)
+        return 4.4 + abs(doublings - 2) / 10 if at == 0.4 else 5 - at + abs(doublings)
+
+    start = presets.fast().optimizer.lr
+    best, _ = bench.sweep(presets.fast(), each(loss_of))
+    assert best.optimizer.schedule.warmup == 0.4
+    assert best.optimizer.lr == pytest.approx(4 * start)
+
+
 def test_a_schedule_without_warmup_is_left_alone() -> None:
     linear = presets.fast().with_(optimizer={"schedule": {"kind": "linear"}})
     rates: list[float] = []

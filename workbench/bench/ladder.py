@@ -1,12 +1,12 @@
 """From transformers' Trainer to the best recipe, one rung a time: seconds until a held-out score is reached.
 
-Claim 3 of an honest comparison. The default Trainer, its rate and warm-up swept at its whole budget, sets the score.
-Every arm, the tuned Trainer included, begins with what the arm before it came to, and looks for the fewest steps after
-which its own decayed run reaches that score, its rate and warm-up swept there by the same search; a rung that makes it
-no faster is tried, noted and left out. All of this on one seed that no result is reported on. Two more such seeds then
-say how many steps each arm needs for all three to reach the score in the mean; fresh seeds follow, at these steps.
-Seconds are of the process's processor time, on one thread, without compilation, so that a busy moment counts less; two
-runs of one arm train side by side on two cores, each with one to itself.
+Claim 3 of an honest comparison. The default Trainer, its rate and warm-up swept at its whole budget, sets the score:
+the mean of three seeds that no result is reported on. Every arm, the tuned Trainer included, begins with what the arm
+before it came to, and looks for the fewest steps after which its own decayed run reaches that score, its rate and
+warm-up swept there by the same search; a rung that makes it no faster is tried, noted and left out. This on the first
+of the three seeds; then all three say how many steps each arm needs to reach the score in the mean; fresh seeds follow,
+at these steps. Seconds are of the process's processor time, on one thread, without compilation, so that a busy moment
+counts less; two runs of one arm train side by side on two cores, each with one to itself.
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ def climb(
     """Tune and place every arm on the tuning seed.
 
     Args:
-        arms: the default Trainer, whose own end sets the score; the tuned one; our engine with the same block.
+        arms: the default Trainer, whose own end sets the score (in the mean of the pilot seeds; untuned, on the first);
+            the tuned one; our engine with the same block.
         candidates: as a track has them; each is tried on what has paid so far.
         trainer: of an arm.
         tune: else every arm keeps its rate and warm-up, which is quick, and fair to none of them.
@@ -126,7 +127,9 @@ def climb(
         score, and those it had to beat).
     """
     default, *others = arms
-    tuned, target = (sweep if tune else _kept)(default.recipe, partial(_losses, trainer(default)))
+    losses_of = partial(_losses, trainer(default))
+    tuned = sweep(default.recipe, losses_of)[0] if tune else default.recipe
+    target = statistics.fmean(losses_of(_on_seeds(tuned, PILOT_SEEDS if tune else (TUNING_SEED,))))
     placed, seconds, left_out = [replace(default, recipe=tuned)], math.inf, []
     steps = int(tuned.budget.amount)
     for arm in others:
@@ -151,9 +154,8 @@ def climb(
     return {"target": target, "arms": placed, "left_out": left_out}
 
 
-def _kept(recipe: Recipe, losses_of: Callable[[Sequence[Recipe]], list[float]]) -> tuple[Recipe, float]:
-    """What :func:`sweep` returns, of the recipe as it is."""
-    return recipe, losses_of([recipe])[0]
+def _on_seeds(recipe: Recipe, seeds: Sequence[int]) -> list[Recipe]:
+    return [recipe.with_(seed=seed) for seed in seeds]
 
 
 def _losses(train: Train, recipes: Sequence[Recipe]) -> list[float]:
@@ -179,7 +181,7 @@ def settled(arm: Arm, target: float, train: Train) -> Arm:
     """The arm with as many steps as the mean of its pilot seeds takes to reach the target; as it was where none do."""
     recipe = arm.recipe
     for _ in range(1 + MOST_TIMES):
-        loss = statistics.fmean(_losses(train, [recipe.with_(seed=seed) for seed in PILOT_SEEDS]))
+        loss = statistics.fmean(_losses(train, _on_seeds(recipe, PILOT_SEEDS)))
         note(f"{arm.name}: {recipe.budget}, {loss:.3f} nats in the mean of the pilot seeds")
         if loss <= target:
             return replace(arm, recipe=recipe)
@@ -278,7 +280,7 @@ def main(argv: list[str]) -> int:
         seeds = range(1, options.seeds + 1)
         for first in range(0, len(seeds), at_once):
             for arm in found["arms"]:
-                some = [arm.recipe.with_(seed=seed) for seed in seeds[first : first + at_once]]
+                some = _on_seeds(arm.recipe, seeds[first : first + at_once])
                 runs[arm.name] += stage.trainer(arm)(some)
         result = {
             "target": found["target"],

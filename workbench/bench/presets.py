@@ -1,8 +1,9 @@
 """Learning rate and warm-up of every preset, from a small sweep at the preset's own budget.
 
 One coordinate after the other: the rate on a grid of factors of two, extended while the best one is at its end; then
-the warm-up at that rate, and twice the longest where that one won; then, where another warm-up won, the rate above. All
-on a seed that no result is reported on. What does not depend on each other may be trained side by side.
+the warm-up at that rate, and twice the longest where that one won; then, where another warm-up won, the rates above
+while they pay. All on a seed that no result is reported on. What does not depend on each other may be trained side by
+side.
 """
 
 from __future__ import annotations
@@ -87,8 +88,11 @@ def sweep(recipe: Recipe, losses_of: Callable[[Sequence[Recipe]], Sequence[float
         losses_at(*(found.with_(**{"optimizer.schedule.warmup": share}) for share in WARMUPS if share != own))
         if _warmup(best()[1]) == WARMUPS[-1]:
             losses_at(found.with_(**{"optimizer.schedule.warmup": 2 * WARMUPS[-1]}))
-        _, found = best()
-        if _warmup(found) != own:
+        # Another warm-up may bear a higher rate: for as long as that pays.
+        for _ in range(1 + EXTENSIONS):
+            before, found = found, best()[1]
+            if found is before:
+                break
             losses_at(_at(found, found.optimizer.lr * 2))
     loss, found = best()
     return found, loss
