@@ -123,6 +123,18 @@ def test_only_what_pays_stays_and_every_arm_is_tuned() -> None:
     assert found["arms"][-1].recipe.data.most_rows == 16
 
 
+def test_one_busy_moment_decides_about_no_rung() -> None:
+    def busy(arm: Arm) -> Train:
+        def trained(recipe: Recipe) -> dict[str, Any]:
+            (run,) = trainer(arm)([recipe])
+            there = 0 <= 6.003 - run["loss"] <= FINE.band and recipe.optimizer.schedule.warmup == 0.1
+            return {**run, "cpu_seconds": run["cpu_seconds"] * (10 if there and arm.what == "better: b" else 1)}
+
+        return each(trained)
+
+    assert climb(arms(), [("better: b", {"data.batch_size": 16})], busy)["left_out"] == []
+
+
 def test_an_arm_begins_with_what_the_one_before_it_came_to() -> None:
     tried: dict[str, list[float]] = {"default": [], "tuned": [], "ours": []}
 

@@ -146,7 +146,7 @@ def climb(
         if found is None or found[1] >= seconds:
             left_out.append({"what": what, "seconds": found and found[1], "to_beat": seconds})
             note(
-                f"{what}: left out ({'not reached' if found is None else f'{found[1]:.0f} s'}, to beat {seconds:.0f} s)"
+                f"{what}: left out ({'not reached' if found is None else f'{found[1]:.1f} s'}, to beat {seconds:.1f} s)"
             )
             continue
         placed.append(found[0])
@@ -163,18 +163,28 @@ def _losses(train: Train, recipes: Sequence[Recipe]) -> list[float]:
 
 
 def _placed(arm: Arm, target: float, steps: int, train: Train, tune: bool) -> tuple[Arm, float] | None:
-    """The arm with steps, rate and warm-up at which it reaches the target soonest, and its seconds."""
-    first = found = fewest_steps(train, arm.recipe, target, steps, FINE if tune else ROUGH)
+    """The arm with steps, rate and warm-up at which it reaches the target soonest, and its seconds.
+
+    Those are its steps at the median pace of all runs that looked for them: one busy moment decides about no rung.
+    """
+    paces: list[float] = []
+
+    def timed(recipes: Sequence[Recipe]) -> list[dict[str, Any]]:
+        runs = train(recipes)
+        paces.extend(seconds_of(run) / run["steps"] for run in runs)
+        return runs
+
+    first = found = fewest_steps(timed, arm.recipe, target, steps, FINE if tune else ROUGH)
     if tune:
         start = arm.recipe.with_(budget={"amount": steps}) if first is None else first[0]
-        tuned, _ = sweep(start, partial(_losses, train))
-        found = fewest_steps(train, tuned, target, int(tuned.budget.amount)) or first
+        tuned, _ = sweep(start, partial(_losses, timed))
+        found = fewest_steps(timed, tuned, target, int(tuned.budget.amount)) or first
     if found is None:
         return None
     recipe, run = found
-    rate = f"lr {recipe.optimizer.lr:g}"
-    note(f"{arm.name}: {run['steps']} steps, {seconds_of(run):.0f} s, {rate}, {nats_of(run):.3f} nats")
-    return replace(arm, recipe=recipe), seconds_of(run)
+    seconds = run["steps"] * statistics.median(paces)
+    note(f"{arm.name}: {run['steps']} steps, {seconds:.1f} s, lr {recipe.optimizer.lr:g}, {nats_of(run):.3f} nats")
+    return replace(arm, recipe=recipe), seconds
 
 
 def settled(arm: Arm, target: float, train: Train) -> Arm:
@@ -310,14 +320,14 @@ def show(result: Mapping[str, Any], unigram: float, console: Console) -> None:
     for name, arm in result["by_arm"].items():
         faster = [arm[f"times_faster_than_{word}"] for word in ("default", "tuned")]
         table.add_row(
-            name, f"{arm['seconds']['median']:.0f}", f"{arm['steps']:,}", f"{arm['lr']:g}",
+            name, f"{arm['seconds']['median']:.1f}", f"{arm['steps']:,}", f"{arm['lr']:g}",
             f"{arm['above_target']:+.3f}{'' if arm['reached'] else ': not reached'}",
             *(f"{each['median']:.1f} ({each['min']:.1f} to {each['max']:.1f})" for each in faster),
         )  # fmt: skip
     console.print(table)
     console.print(waterfall_table(result["waterfall"], "what gives what"))
     for each in result["left_out"]:
-        seconds = "never" if each["seconds"] is None else f"after {each['seconds']:.0f} s"
-        console.print(f"left out: {each['what']} ({seconds}; to beat {each['to_beat']:.0f} s)", markup=False)
+        seconds = "never" if each["seconds"] is None else f"after {each['seconds']:.1f} s"
+        console.print(f"left out: {each['what']} ({seconds}; to beat {each['to_beat']:.1f} s)", markup=False)
     if below < LEARNED:
         console.print(f"The score lies less than {LEARNED} nats below word frequencies: give the ladder more --steps.")
