@@ -116,7 +116,10 @@ def test_memory_is_that_of_the_largest_step(small: Recipe) -> None:
     assert simulator.memory(simulator.run()).peak == constant.memory(constant.run()).peak
 
 
-def test_what_a_budget_settles_is_forecast(small: Recipe) -> None:
+@pytest.mark.parametrize("depth", ["full", "stacking"])
+def test_what_a_budget_settles_is_forecast(small: Recipe, depth: str) -> None:
+    """Also where most of the layers appear later."""
+    small = small.with_(depth=depth)
     whole = Simulator(small, VOCABULARY, "plain", RATES)
     found = whole.memory(whole.run())
     gib = (found.planned - found.activations / 3) / 2**30

@@ -11,6 +11,8 @@ import torch
 
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, staged, train
+from workbench.choices.execution import memory_saving
+from workbench.choices.execution.memory_fit import Kept
 from workbench.errors import RecipeError
 from workbench.ops.recompute import KeptBytes
 from workbench.recipe import Recipe
@@ -132,6 +134,51 @@ def test_a_budget_decides_how_many_layers_are_computed_again(tiny: Recipe, build
     assert firsts[0] == 0 < firsts[1] <= firsts[2]
     with pytest.raises(RecipeError, match=r"with every layer computed again.* raise it by [\d.]+"):
         build(tiny.with_(**{"execution.recompute": "budget", "execution.memory_gib": 0.3 * whole / 2**30}))
+
+
+@pytest.mark.parametrize("depth", ["stacking", "multi_stage"])
+def test_layers_that_appear_later_count_from_the_beginning(tiny: Recipe, build: Build, depth: str) -> None:
+    tall = tiny.with_(architecture={"layers": 4})
+    plain = build(tall)
+    between = (held(plain, 8) * 1.35 + held(plain, 16)) / 2 / 2**30
+    auto = {"micro_batch_size": "auto", "memory_gib": between}
+    grows = build(tall.with_(depth=depth, execution=auto))
+    assert grows.engine.micro_batch_size == 8
+    grows.step()
+    assert [block.attention.out.weight.requires_grad for block in grows.model.backbone.blocks] == [True] * 4
+    budget = {"recompute": "budget", "memory_gib": 0.75 * held(plain, 16) / 2**30}
+    whole, again = (build(tall.with_(depth=kind, execution=budget)) for kind in ("full", depth))
+    assert again.engine.memory.first == whole.engine.memory.first > 0
+
+
+def test_copies_of_the_weights_are_nothing_that_a_row_keeps(
+    tiny: Recipe, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Kept] = []
+
+    def seen(legal: Any, room: float, kept: Kept, *passes: Any) -> int:
+        found.append(kept)
+        return 16
+
+    monkeypatch.setattr(memory_saving, "largest_rows", seen)
+    for weights in ("fp32", "bf16"):
+        build(tiny.with_(execution={"micro_batch_size": "auto", "precision": "bf16", "weights": weights}))
+    whole, low = found
+    assert low.per_row == pytest.approx(whole.per_row, rel=0.05)
+    assert low.blocks == pytest.approx(whole.blocks, rel=0.05)
+    assert low.fixed <= whole.fixed
+
+
+@pytest.mark.parametrize(
+    ("execution", "why"),
+    [
+        ({"micro_batch_size": "auto"}, r"micro_batch_size: 'auto' fits the model that a run begins with, and grow_wi"),
+        ({"recompute": "budget", "memory_gib": 1.0}, r"recompute: 'budget' fits the model .* grow_width makes it larg"),
+    ],
+)
+def test_a_model_that_widens_is_not_fitted(tiny: Recipe, execution: dict[str, Any], why: str) -> None:
+    with pytest.raises(RecipeError, match=why):
+        tiny.with_(depth="grow_width", execution=execution)
 
 
 def test_what_was_settled_stays_when_a_run_is_resumed(tiny: Recipe, live: Live) -> None:

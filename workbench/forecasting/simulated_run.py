@@ -105,17 +105,24 @@ class Simulator:
         if not (plan.largest or plan.recompute == "budget"):
             return
         limit = plan.budget or SHARE * self.rates.memory_bytes
-        point = self._point(_at(Progress(0, 0, 0.0, self.recipe.budget), 0.5 / POINTS))
+        begin = Progress(0, 0, 0.0, self.recipe.budget)
+        # The beginning and the end: layers freeze, or appear.
+        points = [self._point(_at(begin, share)) for share in (0.5 / POINTS, 1 - 0.5 / POINTS)]
+
+        def fits() -> bool:
+            return all(self._memory(point, False).planned <= limit for point in points)
+
         if plan.largest:
             for rows in reversed(divisors(data.fewest_rows, data.most_rows)):
                 self.batches = BatchSize(self.recipe, rows)
-                point.shape = self.batches.shape(point.progress)
-                if self._memory(point, False).planned <= limit:
+                for point in points:
+                    point.shape = self.batches.shape(point.progress)
+                if fits():
                     return
             return
         for first in range(self.recipe.architecture.layers + 1):
             self.memory_plan = plan._replace(first=first)
-            if self._memory(point, False).planned <= limit:
+            if fits():
                 return
 
     def run(self) -> SimulatedRun:

@@ -195,10 +195,10 @@ class Training:
         return plan
 
     def rehearse(self, rows: int) -> Tensor:
-        """The loss, 0-d, of a forward pass over ``rows`` of the longest rows, each layer running."""
+        """The loss, 0-d, of a forward pass over ``rows`` of the longest rows through all layers there will be."""
         length = self.recipe.data.longest
-        plan = self.plan()
-        plan = replace(plan, runs=(True,) * plan.layers)
+        # Not the plan of the coming step: layers that appear or thaw later on must fit as well.
+        plan = LayerPlan.full(self.recipe.architecture.layers)
         self.growth.follow(plan)
         batch = self.assembled.rehearsal(StepShape(rows, length, rows)).to(self.device)
         torch.manual_seed(self.recipe.seed)

@@ -91,6 +91,7 @@ class SavesMemory(Execution):
 
     def _budget_problems(self, recipe: Any) -> Iterator[Problem]:
         path, largest = "execution.memory_gib", self.micro_batch_size == "auto"
+        yield from self._widening_problems(recipe)
         if largest and self.recompute == "budget":
             yield Problem(
                 "execution.micro_batch_size",
@@ -114,6 +115,17 @@ class SavesMemory(Execution):
                 f"{self.memory_gib:g} GiB are less than the model takes without any activation, "
                 f"{least['all'] / 2**30:.3f} ({parts}); raise it, make the model smaller, or set states to '8bit'",
             )
+
+    def _widening_problems(self, recipe: Any) -> Iterator[Problem]:
+        if recipe.depth.architecture_at(recipe.architecture, 0) == recipe.architecture:
+            return
+        for name, value in (("micro_batch_size", "auto"), ("recompute", "budget")):
+            if getattr(self, name) == value:
+                yield Problem(
+                    f"execution.{name}",
+                    f"'{value}' fits the model that a run begins with, and {recipe.depth.kind} makes it larger; give "
+                    "the rows, and recompute 'layers' or 'operations' to save memory",
+                )
 
     def _plan(self) -> MemoryPlan:
         budget = round((self.memory_gib or 0.0) * 2**30)
@@ -181,6 +193,9 @@ class MemorySavingEngine(Engine):
         taken = step_bytes(model, plan, len(self.recipe.optimizer.moments) or 2)
         weights = sum(4 * p.numel() for p in model.parameters())
         room: float = (plan.budget - weights if plan.budget else SHARE * free_bytes(self.device)) - taken
+        if self._low is not None:
+            # Before anything is counted: copies that came with the first pass would pass for what its row keeps.
+            self._low.lower(model)
         kept, data = measured(model, rehearse), self.recipe.data
         if plan.largest:
             legal = divisors(data.fewest_rows, data.most_rows)
