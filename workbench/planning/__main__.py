@@ -1,4 +1,4 @@
-"""A calibration in a process of its own: ``python -m workbench.planning RECIPE_JSON SECONDS``."""
+"""A calibration in a process of its own: ``python -m workbench.planning SECONDS < RECIPE``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main() -> None:
     die_with_parent()
     # What the process has done so far was to load torch.
     began = process_began()
-    trials = Trials(Recipe(**json.loads(sys.argv[1])), began + float(sys.argv[2]))
+    trials = Trials(Recipe(**json.load(sys.stdin)), began + float(sys.argv[1]))
     try:
         print(json.dumps(plan_of(trials).to_dict()))
     finally:

@@ -62,3 +62,15 @@ def test_a_calibration_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setattr(planned.sys, "executable", str(interpreter))
     found = calibrate(Recipe(execution="auto"), lambda line: None)
     assert found.note == "the calibration failed (no such unit)"
+
+
+@pytest.mark.process
+def test_a_recipe_may_be_longer_than_a_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of a corpus of many files, each named."""
+    interpreter = tmp_path / "python"
+    interpreter.write_text("#!/bin/sh\nwc -c >&2\nexit 1\n")
+    interpreter.chmod(0o755)
+    monkeypatch.setattr(planned.sys, "executable", str(interpreter))
+    data = {"kind": "files", "paths": tuple(f"{'a' * 100}/{number}.txt" for number in range(2000))}
+    found = calibrate(Recipe(data=data, execution="auto"), lambda line: None)
+    assert int(found.note.removeprefix("the calibration failed (").removesuffix(")")) > 200_000

@@ -117,9 +117,12 @@ def calibrate(recipe: Any, say: Callable[[str], None]) -> Plan:
     """
     say(f"measuring which knobs suit this recipe ({SECONDS:.0f} s at most)")
     began = time.monotonic()
-    command = [sys.executable, "-m", "workbench.planning", json.dumps(recipe.to_dict()), str(SECONDS - END_SECONDS)]
+    command = [sys.executable, "-m", "workbench.planning", str(SECONDS - END_SECONDS)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + GRACE_SECONDS)
+        # Not as an argument: the paths of a corpus may be more than a command line takes.
+        done = subprocess.run(
+            command, input=json.dumps(recipe.to_dict()), capture_output=True, text=True, timeout=SECONDS + GRACE_SECONDS
+        )
     except subprocess.TimeoutExpired:
         return Plan(note=f"no step ended within {SECONDS + GRACE_SECONDS:.0f} s of calibration")
     lines = done.stdout.splitlines()
