@@ -74,6 +74,8 @@ def test_a_model_learns_the_same(name: str, objective: str, monkeypatch: pytest.
         loss = model(uneven(), PLAN, START).loss
         loss.backward()
         entropy = torch.tensor(model.backbone.attention_entropy(uneven().tokens_BT, uneven()))
+        masked = model.backbone.context(uneven().tokens_BT, uneven()).bias_BHTT is not None
+        assert masked == (attention == "plain"), "a mask of T x T, where nothing reads it"
         results.append([loss.detach(), entropy, *(p.grad for p in model.parameters() if p.grad is not None)])
     for ours, theirs in zip(*results, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)

@@ -23,7 +23,7 @@ class BlockContext(NamedTuple):
 
     Attributes:
         bias_BHTT: what is added to attention logits, (B, H, T, T): the mask (see ``ops.attention.document_bias``), and
-            positions where they are told there.
+            positions where they are told there; None beside ``packed``.
         rotation_TE: cosines and signed sines of the rotary angles, two fp32 tensors; None without rotary positions.
         local_bias: of layers that see a window only: (B, H, T, T), or the band (B, H, T / C, C, 3C) for chunks of C
             (see ``ops.local_attention``); None in models without such layers.
@@ -32,7 +32,7 @@ class BlockContext(NamedTuple):
         tokens_BT: ids as the model sees them, for tables of values; None in models without.
     """
 
-    bias_BHTT: Tensor
+    bias_BHTT: Tensor | None
     rotation_TE: tuple[Tensor, Tensor] | None = None
     local_bias: Tensor | None = None
     causal: bool = False
@@ -98,17 +98,17 @@ class SelfAttention(nn.Module):
 
     def forward(self, x_BTD: Tensor, context: BlockContext, rows_N: Tensor | None = None) -> Tensor:
         """Mix positions within documents: (B, T, D) -> (B, T, D), or (N, D) for the flat positions ``rows_N``."""
-        dropout = self.dropout if self.dropout and self.training else 0.0
-        bias, chunked = self._bias(context)
         q, k, v = self.project(x_BTD, context)
-        mix: Callable[..., Tensor] = self.attention
-        arguments: tuple[Any, ...] = (q, k, v, bias, dropout)
-        if chunked:
-            mix, arguments = in_chunks, (self.attention, q, k, v, bias, context.causal, dropout)
         if self.packed is not None and context.packed is not None:
             # Keeps no probabilities, so there is nothing to compute again.
             mixed_BHTE = self.packed.attend(q, k, v, context.packed)
         else:
+            dropout = self.dropout if self.dropout and self.training else 0.0
+            bias, chunked = self._bias(context)
+            mix: Callable[..., Tensor] = self.attention
+            arguments: tuple[Any, ...] = (q, k, v, bias, dropout)
+            if chunked:
+                mix, arguments = in_chunks, (self.attention, q, k, v, bias, context.causal, dropout)
             mixed_BHTE = recomputed(mix, *arguments) if self.recomputes else mix(*arguments)
         # (B, H, T, E) -> (B, T, H, E) -> (B, T, D)
         mixed_BTD = mixed_BHTE.transpose(1, 2).flatten(2)
@@ -127,6 +127,7 @@ class SelfAttention(nn.Module):
     def _bias(self, context: BlockContext) -> tuple[Tensor, bool]:
         """This layer's bias, and whether it is the band of chunks."""
         if not self.local:
+            assert context.bias_BHTT is not None
             return context.bias_BHTT, False
         assert context.local_bias is not None
         return context.local_bias, context.local_bias.dim() == 5

@@ -138,15 +138,19 @@ class Stack(Backbone):
         Raises:
             RecipeError: rows are longer than the model was built for.
         """
-        bias, length = self.bias(batch), batch.documents_BT.shape[1]
-        packed = None if dense or self.packed is None else self.packed.layout(batch.documents_BT, self.causal)
+        length = self._length(batch)
         rotation = (self.cos[:length], self.sin[:length]) if self.rotary else None
+        # Only where a layer reads them: a compiled block would take one more input for nothing.
+        tokens = tokens_BT if any(a.values is not None for a in self._attentions()) else None
+        if self.packed is not None and not dense:
+            # No mask, which grows with the square of T: rows that are too long for one are what these are for.
+            layout = self.packed.layout(batch.documents_BT, self.causal)
+            return BlockContext(None, rotation, None, self.causal, layout, tokens)
+        bias = self.bias(batch)
         if self.position_bias is not None:
             # One sum per batch, not one per layer.
             bias = bias + self.position_bias(batch.positions_BT, tokens_BT == self.cls).to(bias.dtype)
-        # Only where a layer reads them: a compiled block would take one more input for nothing.
-        tokens = tokens_BT if any(a.values is not None for a in self._attentions()) else None
-        return BlockContext(bias, rotation, self._local(bias), self.causal, packed, tokens)
+        return BlockContext(bias, rotation, self._local(bias), self.causal, None, tokens)
 
     def bias(self, batch: Batch) -> Tensor:
         """Mask of packed documents, (B, 1, T, T), in the precision of the logits.
@@ -154,15 +158,21 @@ class Stack(Backbone):
         Raises:
             RecipeError: rows are longer than the model was built for.
         """
-        device, length = batch.documents_BT.device.type, batch.documents_BT.shape[1]
+        self._length(batch)
+        device = batch.documents_BT.device.type
+        # A wider mask would widen every sum of shape (B, H, T, T) with it.
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.embedding.weight.dtype
+        return document_bias(batch.documents_BT, self.causal, dtype)
+
+    def _length(self, batch: Batch) -> int:
+        """T, checked."""
+        length = batch.documents_BT.shape[1]
         if length > self.sequence_length:
             raise RecipeError(
                 f"rows of {length} tokens do not fit a model built for {self.sequence_length}; "
                 f"set data.sequence_length to at least {length}"
             )
-        # A wider mask would widen every sum of shape (B, H, T, T) with it.
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.embedding.weight.dtype
-        return document_bias(batch.documents_BT, self.causal, dtype)
+        return length
 
     def _local(self, bias_BHTT: Tensor) -> Tensor | None:
         """The bias of layers that see a window only, as a mask or as the band of chunks."""
