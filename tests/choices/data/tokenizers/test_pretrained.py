@@ -90,6 +90,17 @@ def test_key_follows_the_content_not_the_corpus(tmp_path, sentences):
     assert first != choice.key({})
 
 
+def test_key_follows_files_of_older_kinds_too(tmp_path):
+    """Else a cache would hand out the tokens of the vocabulary that was in the folder before."""
+    choice = PretrainedTokenizer(name=str(tmp_path))
+    keys = [choice.key({})]
+    for name, text in (("vocab.txt", "[UNK]\na"), ("vocab.txt", "[UNK]\nb"), ("merges.txt", "a b")):
+        (tmp_path / name).write_text(text)
+        keys.append(choice.key({}))
+    assert keys[0]["sha256"] is None
+    assert len({key["sha256"] for key in keys}) == len(keys)
+
+
 def test_errors(tmp_path, monkeypatch):
     (tmp_path / "no.json").write_text('{"model": 5}')
     with pytest.raises(DataError, match=r"no\.json' is not a tokenizer\.json"):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 10.0
 """How long the Hub may take to answer before only its local cache is asked."""
 
-_OLDER_FILES = ("vocab.*", "*.model", "*token*.json")
+_OLDER_FILES = ("vocab.*", "merges.txt", "*.model", "*token*.json")
 """Of a folder that transformers makes a tokenizer of, without a tokenizer.json."""
 _WAY_OUT = (
     "give a folder with a tokenizer.json, the file itself or a name on the Hub, or use the tokenizer 'trained', which "
@@ -44,9 +44,11 @@ class PretrainedTokenizer(TokenizerChoice):
         return {} if path is None else {"name": str(path)}
 
     def key(self, sources: dict[str, Any]) -> dict[str, Any]:
-        """The name, and for a local file its content; the corpus plays no part."""
-        local = self._local_file()
-        digest = hashlib.sha256(local.read_bytes()).hexdigest() if local else None
+        """The name, and for local files their content; the corpus plays no part."""
+        local, path = self._local_file(), Path(self.name).expanduser()
+        older = {each for form in _OLDER_FILES for each in path.glob(form) if each.is_file()}
+        files = [local] if local else sorted(older)
+        digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest() if files else None
         return {**self.model_dump(mode="json"), "sha256": digest}
 
     def make(self, documents: Iterator[str], target: Path) -> None:
