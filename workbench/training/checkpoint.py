@@ -242,6 +242,8 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Te
     where = {name: (parameter, group) for name, parameter, group in _named(optimizer)}
     # State of a parameter that the checkpoint does not have must not survive.
     optimizer.state.clear()
+    # Moments for which the device has no room: all at once they would not fit now, either.
+    on_host = getattr(optimizer, "on_host", ())
     for flat, value in [*tensors.items(), *rest["scalars"].items()]:
         # Parameter names have dots in them, state keys neither dots nor slashes.
         name, _, key = flat.rpartition("/")
@@ -249,7 +251,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Te
             raise CheckpointError(f"the checkpoint's optimizer state names '{name}', which this recipe's model lacks")
         parameter, group = where[name]
         # Step counters stay on the CPU unless the step itself runs as one kernel on the device.
-        moves = key != "step" or group.get("fused") or group.get("capturable")
+        moves = key not in on_host and (key != "step" or group.get("fused") or group.get("capturable"))
         placed = value.to(parameter.device) if isinstance(value, Tensor) and moves else value
         optimizer.state[parameter][key] = placed
     for group, saved in zip(optimizer.param_groups, rest["groups"], strict=True):

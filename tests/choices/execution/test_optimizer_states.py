@@ -23,6 +23,7 @@ from workbench.choices.execution.optimizer_states import (
 from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
 from workbench.errors import RecipeError
 from workbench.recipe import Recipe
+from workbench.training.checkpoint import restore_optimizer
 
 CPU = torch.device("cpu")
 ABLE = [kind for kind, choice in registry("optimizer").items() if getattr(choice, "moments", ())]
@@ -169,6 +170,20 @@ def test_states_on_the_host_are_there() -> None:
     assert state["exp_avg"].device == CPU
     assert torch.equal(OnHost().give("exp_avg", state, CPU), moment)
     assert not state
+
+
+def test_a_resumed_run_leaves_them_there() -> None:
+    """All at once they would not fit: a device without numbers stands for a GPU."""
+    for shape, storage in (((64, 64), "host"), ((8,), "host"), ((64, 64), "8bit")):
+        weight = nn.Parameter(torch.zeros(shape, device="meta"))
+        inner = torch.optim.AdamW([{"params": [weight], "names": ["w"]}])
+        optimizer = StoredMoments(inner, ("exp_avg", "exp_avg_sq"), STORAGES[storage]())
+        restore_optimizer(optimizer, {"w/exp_avg": torch.ones(shape)}, {"scalars": {}, "groups": [{}]})
+        there = optimizer.state[weight]["exp_avg"].device.type
+        assert there == ("cpu" if storage == "host" else "meta")
+        # Its own step brings it.
+        state = optimizer._given(dict(optimizer.state[weight]), weight.device)
+        assert state["exp_avg"].device.type == "meta"
 
 
 @pytest.mark.gpu

@@ -146,6 +146,11 @@ class StoredMoments(torch.optim.Optimizer):
             raise AttributeError(name)
         return getattr(self.inner, name)
 
+    @property
+    def on_host(self) -> tuple[str, ...]:
+        """Entries of a state, any shapes, that a resumed run leaves where it has read them: off the device."""
+        return self.moments if isinstance(self.storage, OnHost) else ()
+
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
         """Take one step; returns what ``closure`` (which recomputes the loss) returns, or None."""
@@ -180,7 +185,7 @@ class StoredMoments(torch.optim.Optimizer):
 
     def _given(self, state: dict[str, Any], device: torch.device) -> dict[str, Any]:
         for name in self.moments:
-            if name in state and state[name].numel() >= FEWEST:
+            if name in state:
                 state[name] = self.storage.give(name, state, device)
         return state
 
