@@ -39,6 +39,8 @@ def test_every_precision_of_a_mode_has_a_type(precision: str, size: int) -> None
 def test_rows_of_a_pass_are_those_of_a_micro_batch_or_of_the_largest_batch() -> None:
     assert engine(data={"batch_size": 16}).rows == 16
     assert engine(data={"batch_size": 16}, execution={"micro_batch_size": 4}).rows == 4
+    ramp = {"kind": "linear", "start": 4, "end": 16, "length": 1e6, "over": "tokens"}
+    assert engine(data={"batch_size": ramp}).rows == 16, "under a budget of steps, tokens are not foreseen"
 
 
 class Choosing(Engine):

@@ -100,8 +100,9 @@ def test_graphs_are_refused_without_a_gpu_and_for_shapes_that_move() -> None:
     if not torch.cuda.is_available():
         with pytest.raises(RecipeError, match=r"compile_scope: 'graphs' are CUDA's, and there is no CUDA device here"):
             Recipe().with_(execution={"compile_scope": "graphs"}).engine()
+    falling = {"kind": "linear", "start": 0.3, "end": 0.15, "length": 1e6, "over": "tokens"}
     changes: dict[str, Any] = {
-        "objective.mask_rate": {"objective": {"mask_rate": {"kind": "linear", "start": 0.3, "end": 0.15}}},
+        "objective.mask_rate": {"objective": {"mask_rate": falling}},
         "data.batch_size": {"data": {"batch_size": {"kind": "linear", "start": 16, "end": 32}}},
         "execution.padding": {"execution": {"padding": "kept"}},
     }

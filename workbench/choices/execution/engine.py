@@ -19,6 +19,7 @@ from workbench.choices.execution.precision import DTYPES, set_float32_products
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import LOOK_AHEAD, Progress, progress_at
+from workbench.choices.schedules.schedule import Schedule
 from workbench.ops.remembered import FOLDER, Benchmark, device_name, fastest
 
 
@@ -106,6 +107,10 @@ class Engine:
         if self.micro_batch_size is not None:
             return self.micro_batch_size
         data, budget = self.recipe.data, self.recipe.budget
+        scheduled = [each for each in (data.batch_size, data.sequence_length) if isinstance(each, Schedule)]
+        # Where a schedule counts something else than the budget, nobody knows which rows and lengths will meet.
+        if any(each.over not in ("budget", budget.unit) for each in scheduled):
+            return int(data.most_rows)
         points = [progress_at(budget, point / LOOK_AHEAD) for point in range(LOOK_AHEAD)]
         return max(1, max(data.rows_at(point) * data.length_at(point) for point in points) // data.longest)
 

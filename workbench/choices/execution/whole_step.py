@@ -15,7 +15,8 @@ from workbench.choices.depth.full import Full
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import Labelled, Loss, TrainingModel
 from workbench.choices.objectives.token_prediction import TokenPrediction
-from workbench.choices.progress import LOOK_AHEAD, Progress, progress_at
+from workbench.choices.progress import Progress
+from workbench.choices.schedules.schedule import Schedule
 from workbench.errors import RecipeError
 
 # Shape legend: B rows, T positions of a row, N labelled slots.
@@ -130,13 +131,11 @@ def problems(recipe: Any, scope: str) -> Iterator[Problem]:
 
 def _moving(recipe: Any) -> Iterator[str]:
     """Knobs that change shapes from step to step."""
-    data, objective = recipe.data, recipe.objective
-    points = [progress_at(recipe.budget, point / LOOK_AHEAD) for point in range(LOOK_AHEAD)]
-    if len({objective.labelled_fraction(point) for point in points}) > 1:
-        yield "objective.mask_rate"
-    for name in ("batch_size", "sequence_length"):
-        if not isinstance(getattr(data, name), int):
-            yield f"data.{name}"
+    data = recipe.data
+    # By what they are rather than by their values: those of tokens or seconds say nothing before the run.
+    for axis, name in ((recipe.objective, "mask_rate"), (data, "batch_size"), (data, "sequence_length")):
+        if isinstance(getattr(axis, name, None), Schedule):
+            yield f"{axis.axis}.{name}"
     if data.batch_rule.kind != "as_scheduled":
         yield "data.batch_rule"
     if recipe.execution.padding == "kept":
