@@ -35,8 +35,11 @@ def test_text(text: str, amount: float, unit: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "200", "steps", "200 stepz", "two steps", "1.2.3 steps", "- 5 steps", "5 m", "5kk tokens", "5 mm tokens"],
-)
+    [
+        "", "200", "steps", "200 stepz", "two steps", "1.2.3 steps", "- 5 steps", "5 m", "5kk tokens", "5 mm tokens",
+        "500 ms", "2k s",
+    ],
+)  # fmt: skip
 def test_text_that_is_no_budget(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a number and a unit; write '200 steps'"):
         parse_budget(text)

@@ -65,7 +65,8 @@ def parse_budget(text: str) -> dict[str, Any]:
         ValueError: the text is not a number followed by a unit.
     """
     match = _BUDGET_TEXT.fullmatch(text.strip().lower())
-    if match is None:
+    # Of seconds no millions are meant: who writes "500 ms" thinks of half of one.
+    if match is None or (match[2] and _UNITS[match[3]][0] == "seconds"):
         raise ValueError(f"'{text}' is not a number and a unit; write '200 steps', '1.5M tokens', '90 s' or '2 hours'")
     unit, factor = _UNITS[match[3]]
     # People write 1_000 and 1,000 alike.
