@@ -98,8 +98,11 @@ def test_a_damaged_tokenizer_is_refused_in_one_sentence_and_leaves_nothing_half_
 def test_a_folder_is_whole_and_its_card_says_what_it_is(tiny: Recipe, live: Live, tmp_path: Path) -> None:
     run = live(tiny)
     train(run, stop_at=3)
+    mine = tmp_path / "out" / "model.tmp"
+    mine.mkdir(parents=True)
     assert main([str(run.folder.path), str(tmp_path / "out" / "model")]) == 0
     folder = tmp_path / "out" / "model"
+    assert {*folder.parent.iterdir()} == {folder, mine}, "nothing of ours is left, and nothing of others is gone"
     names = {path.name for path in folder.iterdir()}
     wanted = {"config.json", "model.safetensors", "recipe.json", "tokenizer.json", "tokenizer_config.json", "README.md"}
     assert names == wanted

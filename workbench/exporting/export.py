@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import secrets
 import shutil
 import sys
 from pathlib import Path
@@ -47,9 +48,8 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> tuple[st
     if target.exists():
         raise RunError(f"'{target}' exists; name a new folder")
     recipe, run, saved = restore(folder, step)
-    # Beside the target, so that the rename at the end stays on one file system.
-    aside = target.with_name(target.name + ".tmp")
-    shutil.rmtree(aside, ignore_errors=True)
+    # Beside the target, so that the rename at the end stays on one file system; under a name that nobody else has.
+    aside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         # First, since transformers writes the folder itself.
