@@ -17,9 +17,6 @@ from typing import Any
 
 import torch
 
-OPSET = 17
-"""Of the graphs that ORTModule has exported."""
-
 VARIABLES = {
     # Without it "ORT" silently means torch whenever a graph cannot be exported.
     "ORTMODULE_FALLBACK_POLICY": "FALLBACK_DISABLE",

@@ -26,9 +26,9 @@ class LANS(LayerwiseOptimizer):
         r = (m / (1 - b1^t)) / den + wd x;  c = ghat / den + wd x;  R(u) = ||x|| / ||u||, 1 if either norm is 0
         x <- x - lr (b1 R(r) r + (1 - b1) R(c) c)
 
-    The step does not change when the gradient is scaled, and moves no tensor by more than lr times its own norm.
-    A tensor without a gradient keeps its moments and its own t; an all-zero gradient decays the moments and nothing
-    else enters them.
+    The step does not change when the gradient is scaled, and moves no tensor but a zero one by more than lr times its
+    own norm. A tensor without a gradient keeps its moments and its own t; an all-zero gradient decays the moments and
+    nothing else enters them.
 
     Args:
         lr: learning rate, >= 0: the largest relative change of a tensor in one step.
