@@ -7,8 +7,10 @@ import torch
 from torch import nn
 
 from tests.choices.execution.test_memory_saving import PLANS, VOCABULARY, gradients, recipe_of
+from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.low_weights import LowWeights
+from workbench.choices.progress import Progress
 from workbench.errors import RecipeError
 from workbench.training.assemble import build_model
 
@@ -25,7 +27,8 @@ def test_copies_stand_in_place_until_they_are_taken_away() -> None:
     assert weight.grad is not None
     assert weight.grad.dtype == torch.bfloat16
     optimizer = torch.optim.SGD([weight], lr=1.0)
-    low.widen(optimizer)
+    low.widen()
+    low.outdate()
     assert weight.grad.dtype == torch.float32
     before = weight.detach().clone()
     optimizer.step()
@@ -50,6 +53,25 @@ def test_passes_are_those_of_autocast(architecture: dict[str, object], plan: Lay
         if ours is not None and theirs is not None:
             assert ours.dtype == (torch.bfloat16 if ours.ndim >= 2 else torch.float32)
             assert (ours.float() - theirs).norm() <= 0.05 * theirs.norm() + 1e-6
+
+
+def test_gradients_of_many_micro_batches_add_up() -> None:
+    """Of the same rows 512 times: a 512th of a sum is nothing in bf16."""
+    recipe = recipe_of({"kind": "pre_ln", "layers": 1}, weights="bf16")
+    engine = recipe.engine()
+    model = build_model(recipe, recipe.architecture, VOCABULARY, engine)
+    tokens_BT = torch.randint(5, 120, (1, 32), generator=torch.Generator().manual_seed(1))
+    batch = Batch(tokens_BT, torch.arange(32)[None], torch.zeros_like(tokens_BT).int(), torch.arange(1))
+    found = []
+    for parts in (1, 512):
+        model.zero_grad(set_to_none=True)
+        for _ in range(parts):
+            loss = engine.forward(model, batch, LayerPlan.full(1), Progress(0, 0, 0.0, recipe.budget))
+            engine.backward(loss.loss, 1 / parts)
+        found.append([p.grad for p in model.parameters() if p.grad is not None])
+    for once, many in zip(*found, strict=True):
+        assert (once.float() - many.float()).norm() <= 0.02 * once.float().norm()
+        assert many.dtype == torch.float32
 
 
 def test_weights_outside_of_passes_are_float32() -> None:

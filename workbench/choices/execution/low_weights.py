@@ -7,6 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+FEW = 32
+"""Micro-batches whose gradients may be added up in bf16. Of many the sum would stand still: it has 8 binary digits."""
+
 
 class LowWeights:
     """bf16 copies of a model's matrices, in their place from a forward pass to the end of its backward pass.
@@ -23,7 +26,7 @@ class LowWeights:
         self._fresh: set[nn.Parameter] = set()
 
     def lower(self, model: nn.Module) -> None:
-        """Put copies in place of the matrices, two dimensions or more, rounded anew after :meth:`widen`."""
+        """Put copies in place of the matrices, two dimensions or more, rounded anew after :meth:`outdate`."""
         self.restore()
         for parameter in model.parameters():
             if parameter.ndim < 2 or not parameter.is_floating_point():
@@ -44,13 +47,15 @@ class LowWeights:
             parameter.data = master
         self._masters.clear()
 
-    def widen(self, optimizer: torch.optim.Optimizer) -> None:
-        """Make the gradients float32, one by one, when activations are gone; the copies are old from here on."""
+    def widen(self) -> None:
+        """Make the gradients float32, one by one, when activations are gone."""
+        for parameter in self._copies:
+            if parameter.grad is not None and parameter.grad.dtype != parameter.dtype:
+                parameter.grad = parameter.grad.to(parameter.dtype)
+
+    def outdate(self) -> None:
+        """Let copies be rounded anew: a step is about to change the weights."""
         self._fresh.clear()
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None and parameter.grad.dtype != parameter.dtype:
-                    parameter.grad = parameter.grad.to(parameter.dtype)
 
 
 def look_up_in_float32(model: nn.Module) -> None:

@@ -17,7 +17,7 @@ from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.execution import Execution
-from workbench.choices.execution.low_weights import LowWeights, look_up_in_float32
+from workbench.choices.execution.low_weights import FEW, LowWeights, look_up_in_float32
 from workbench.choices.execution.memory_fit import (
     SHARE,
     counted_rows,
@@ -247,12 +247,15 @@ class MemorySavingEngine(Engine):
         finally:
             if self._low is not None:
                 self._low.restore()
+        if self._low is not None and share < 1 / FEW:
+            self._low.widen()
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
         """See :meth:`Engine.finish`; gradients are float32 from here on."""
         super().finish(optimizer)
         if self._low is not None:
-            self._low.widen(optimizer)
+            self._low.widen()
+            self._low.outdate()
 
     def described(self) -> dict[str, Any]:
         """See :meth:`Engine.described`; with the memory plan."""
