@@ -12,6 +12,7 @@ from workbench.choices.data import Files, TuningText
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.split import PART_CHARACTERS, choose_split
 from workbench.choices.data.tuning_text import on_own_text, on_tuning_text
+from workbench.errors import RecipeError
 from workbench.recipe import Recipe
 from workbench.scored_text import OTHER_TEXT, ScoredText
 
@@ -52,6 +53,12 @@ def test_what_results_are_scored_on_is_neither_trained_on_nor_tuned_on(grain: st
         assert results | chosen_on | trained_on == set(texts)
     characters = [sum(map(len, part)) for part in (chosen_on, trained_on)]
     assert 0.05 < characters[0] / sum(characters) < 0.2
+
+
+def test_text_that_is_not_here_is_told_before_a_launch() -> None:
+    tuned = on_tuning_text(Recipe(data={"kind": "files", "paths": ["nothere.txt"]}))
+    with pytest.raises(RecipeError, match=r"data\.text\.paths: no such file or folder 'nothere\.txt'"):
+        tuned.check_text_here()
 
 
 def test_a_recipe_goes_to_its_tuning_text_and_back(tmp_path: Path, sentences) -> None:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, TypeVar
 
-from workbench.choices.choice import knob, one_of
+from workbench.choices.choice import Problem, knob, one_of
 from workbench.choices.data.data import Data, Say, Sourced
 from workbench.choices.data.split import Labelled, Split, choose_split, document_hash
 
@@ -37,6 +37,12 @@ class TuningText(Data):
     def heldout_documents(self) -> Iterator[str]:
         """What settings are chosen on."""
         return (side.text for side in self._sides() if side.heldout)
+
+    def problems_here(self) -> Iterator[Problem]:
+        """Of its tokenizer, and of the corpus' text."""
+        yield from super().problems_here()
+        for path, message in self.text.problems_here():
+            yield Problem(path.replace("data.", "data.text.", 1), message)
 
     def collect(self, say: Say) -> None:
         """As the corpus."""
