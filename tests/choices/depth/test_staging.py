@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from workbench.choices.depth.plan import Depth
-from workbench.choices.depth.staging import starts_of, warm_again
+from workbench.choices.depth.staging import starts_of
 from workbench.choices.progress import Budget, Progress
 
 
@@ -19,12 +19,16 @@ def test_starts_are_shares_of_the_whole() -> None:
 
 
 def test_warm_up_begins_again_in_every_stage_but_the_first() -> None:
-    starts = (0.0, 0.4, 0.8)
-    assert [warm_again(at(step), starts, 0.1) for step in (0, 39, 40, 42, 44, 60)] == pytest.approx(
-        [1, 1, 0, 0.5, 1, 1]
-    )
-    assert warm_again(at(81), starts, 0.1) == pytest.approx(0.5)
-    assert all(warm_again(at(step), starts, 0.0) == 1.0 for step in range(100))
+    class Staged(Depth):
+        rewarm: float = 0.1
+
+        def starts(self) -> tuple[float, ...]:
+            return (0.0, 0.4, 0.8)
+
+    again, never = Staged(), Staged(rewarm=0.0)
+    steps = (0, 39, 40, 42, 44, 60, 81)
+    assert [again.rate_factor(4, at(step)) for step in steps] == pytest.approx([1, 1, 0, 0.5, 1, 1, 0.5])
+    assert all(never.rate_factor(4, at(step)) == 1.0 for step in range(100))
 
 
 @pytest.mark.parametrize("steps", [7, 20, 100, 333])

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from workbench.choices.choice import Choice, Problem
-from workbench.choices.depth.staging import warm_again
 from workbench.choices.progress import Progress
 from workbench.quantities import STATES
 
@@ -166,7 +165,11 @@ class Depth(Choice):
 
         Every stage but the first does so over the share of it that a knob ``rewarm`` says; without one, none does.
         """
-        return warm_again(progress, self.starts(), getattr(self, "rewarm", 0.0))
+        starts, stage = self.starts(), self.stage(layers, progress)
+        ramp = getattr(self, "rewarm", 0.0) * ((*starts[1:], 1.0)[stage] - starts[stage])
+        if stage == 0 or ramp <= 0:
+            return 1.0
+        return min(1.0, max(0.0, progress.fraction - starts[stage]) / ramp)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Empty stages, and fresh layers that are silent where silence is not the identity on (B, T, D)."""
