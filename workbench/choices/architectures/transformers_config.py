@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.choices.data.local_path import ANSWER_SECONDS, hub_answers
 from workbench.choices.data.tokens import Vocabulary
 from workbench.errors import RecipeError, first_line, unknown
 
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 # transformers is imported inside functions: it takes seconds, and only recipes that name this architecture need it.
-
-ANSWER_SECONDS = 10.0
-"""How long the Hub may take to answer before only its local cache is asked."""
 
 SHAPES: dict[str, tuple[str, ...]] = {
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
@@ -106,20 +104,6 @@ def hub_config(model: str) -> dict[str, Any] | str:
     except Exception as error:
         return first_line(error)
     return found if isinstance(found, dict) else "its config.json is no object"
-
-
-def hub_answers(model: str) -> bool:
-    """Whether the Hub can be asked about ``model``, found out in seconds; transformers itself tries for 20 s."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError
-
-    try:
-        HfApi().model_info(model, timeout=ANSWER_SECONDS)
-    except HfHubHTTPError:
-        return True  # it answered; the download reports why it refused
-    except Exception:  # no route, no name service, offline mode, a proxy's refusal: each of its own type
-        return False
-    return True
 
 
 def config_for(

@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from workbench.choices.choice import Problem, knob
-from workbench.choices.data.local_path import local_path
+from workbench.choices.data.local_path import hub_answers, local_path
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
 from workbench.errors import DataError, first_line
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-ANSWER_SECONDS = 10.0
-"""How long the Hub may take to answer before only its local cache is asked."""
 
 _OLDER_FILES = ("vocab.*", "merges.txt", "*.model", "*token*.json")
 """Of a folder that transformers makes a tokenizer of, without a tokenizer.json."""
@@ -83,18 +80,10 @@ class PretrainedTokenizer(TokenizerChoice):
             raise DataError(f"tokenizer file '{local}' is not a tokenizer.json: {error}") from None
 
     def _load_by_name(self) -> Tokenizer:
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import RepositoryNotFoundError
         from transformers import AutoTokenizer
 
-        try:
-            HfApi().model_info(self.name, timeout=ANSWER_SECONDS)
-            offline = False
-        except RepositoryNotFoundError:
-            offline = False  # transformers says it better
-        except Exception:  # no route, no name service, a proxy's refusal: each of its own type
-            # transformers would try again for most of a minute, and then look into its cache as we do.
-            offline = True
+        # transformers would try again for most of a minute, and then look into its cache as we do.
+        offline = not hub_answers(self.name)
         try:
             # trust_remote_code: text files of strangers are read, their programs are not run.
             loaded = AutoTokenizer.from_pretrained(self.name, trust_remote_code=False, local_files_only=offline)
