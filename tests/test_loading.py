@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,12 @@ def test_at_the_end_none_is_looked_for_after_all_that_is_done_then() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["first", "False", "last", "True"]
+
+
+@pytest.mark.process
+def test_the_beginning_of_a_process_is_known_to_a_tick() -> None:
+    command = [sys.executable, "-c", "from workbench.loading import process_began; print(process_began())"]
+    before = time.monotonic()
+    began = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    # Starts are counted in hundredths; counted from a boot in whole seconds, they were up to one second too early.
+    assert before - 0.02 <= began <= before + 0.5

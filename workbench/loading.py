@@ -6,6 +6,7 @@ import atexit
 import gc
 import importlib
 import sys
+import time
 
 COMPILER = "torch._dynamo"
 """Some 90 MiB and a second, which any optimizer of torch loads when it is made, compiled or not."""
@@ -28,6 +29,18 @@ def load(*modules: str) -> None:
             if brings and "torch" in sys.modules:
                 gc.freeze()
             gc.enable()
+
+
+def process_began() -> float:
+    """When this process began, in seconds of :func:`time.monotonic`."""
+    import psutil
+
+    started = psutil.Process().create_time()
+    # Starts are counted from the boot, which Linux tells in whole seconds: a clock that begins there loses nothing.
+    since_boot = getattr(time, "CLOCK_BOOTTIME", None)
+    if since_boot is None:
+        return time.monotonic() - max(0.0, time.time() - started)
+    return time.monotonic() - max(0.0, time.clock_gettime(since_boot) - (started - psutil.boot_time()))
 
 
 # An interpreter that ends looks through all modules for garbage as well: 0.6 seconds of a core with torch, 1.2 with its

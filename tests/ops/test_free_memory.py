@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
+from workbench.ops import free_memory
 from workbench.ops.free_memory import free_bytes
 
 GPU = torch.device("cuda")
@@ -15,6 +18,24 @@ def test_memory_that_the_allocator_holds_idle_is_free(monkeypatch: pytest.Monkey
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 250)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 50)
     assert free_bytes(GPU) == 900
+
+
+@pytest.mark.parametrize(
+    ("limit", "use", "parts"),
+    [
+        ("memory.max", "memory.current", "anon 500\ninactive_file 300\n"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "inactive_file 5\ntotal_inactive_file 300\n"),
+    ],
+    ids=["version 2", "version 1"],
+)
+def test_what_files_left_in_the_memory_of_a_container_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, use: str, parts: str
+) -> None:
+    monkeypatch.setattr(free_memory, "CONTROL_GROUP", tmp_path)
+    for name, text in ((limit, "1000\n"), (use, "900\n"), (f"{Path(limit).parent}/memory.stat", parts)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert free_bytes(torch.device("cpu")) == 400
 
 
 @pytest.mark.gpu

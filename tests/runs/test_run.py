@@ -286,3 +286,10 @@ def test_a_lost_run_has_what_it_said_last(folder: RunFolder) -> None:
     assert (Run(folder).result.state, Run(folder).result.steps) == ("lost", 4)
     with pytest.raises(RunFailed, match="is lost"):
         Run(folder).outcome()
+
+
+@pytest.mark.parametrize("ahead", [-30.0, 30.0])
+def test_one_that_may_train_on_another_machine_is_not_resumed_beside_it(folder: RunFolder, ahead: float) -> None:
+    write_state(folder, status="running", host="elsewhere", boot_id="another", heartbeat=time.time() + ahead)
+    with pytest.raises(RunError, match="trained on elsewhere a moment ago, and whether it still does"):
+        Run(folder).resume()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import math
 import multiprocessing
@@ -225,6 +227,38 @@ def test_the_lock_is_free_once_its_holder_is_killed(folder: RunFolder) -> None:
     holder.communicate()
 
 
+def test_who_is_forked_while_a_lock_is_held_does_not_hold_it_on(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.lock.touch()
+    real, copies = os.open, list[int]()
+
+    def opened(path: Path, flags: int, mode: int = 0o777) -> int:
+        descriptor = real(path, flags, mode)
+        # What a child of another thread gets, which may live for hours.
+        copies.append(os.dup(descriptor))
+        return descriptor
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", opened)
+        write_state(folder, durable=False, status="running")
+        assert not lock_held(folder)
+    os.close(take_lock(folder, 0.0))
+    again = os.open(folder.path, os.O_RDONLY)
+    fcntl.flock(again, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    for descriptor in (again, *copies):
+        os.close(descriptor)
+
+
+def test_a_file_system_without_locks_is_no_other_trainer(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", unknown)
+    with pytest.raises(OSError, match="Function not implemented"):
+        take_lock(folder)
+
+
 def test_readers_never_keep_a_trainer_out(folder: RunFolder) -> None:
     folder.lock.touch()
     over = threading.Event()
@@ -280,12 +314,3 @@ def test_identity_names_process_and_boot() -> None:
     assert identity["pid"] == os.getpid()
     assert 0 <= time.time() - identity["pid_started"] < 3600 * 24
     assert identity["boot_id"] == boot_id() != ""
-
-
-@pytest.mark.process
-def test_the_beginning_of_a_process_is_known_to_a_tick() -> None:
-    command = [sys.executable, "-c", "from workbench.runs.state import process_began; print(process_began())"]
-    before = time.monotonic()
-    began = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    # Starts are counted in hundredths; counted from a boot in whole seconds, they were up to one second too early.
-    assert before - 0.02 <= began <= before + 0.5

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,21 @@ def test_a_late_heartbeat_is_a_suspension_and_is_not_charged(
             time.sleep(0.01)
     assert training.suspended_seconds == pytest.approx(100, abs=10)
     assert training.progress.seconds < 15
+    status.close()
+
+
+def test_a_word_that_waited_for_another_says_where_the_training_stands_then(
+    tiny: Recipe, build: Callable[..., Training], folder: RunFolder
+) -> None:
+    status, training = Status(folder), build(tiny)
+    status.follow(training)
+    with status._one_at_a_time:
+        late = threading.Thread(target=status.write, kwargs={"message": "late"})
+        late.start()
+        late.join(timeout=0.2)
+        training.progress = replace(training.progress, step=7)
+    late.join()
+    assert (read_state(folder).message, read_state(folder).step) == ("late", 7)
     status.close()
 
 

@@ -22,6 +22,22 @@ from workbench.training.worker import explain
 Live = Callable[[Recipe], LiveRun]
 
 
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None
+from workbench.training import worker
+sys.exit(worker.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.process
+def test_a_torch_that_cannot_be_loaded_is_said_by_the_state(tiny: Recipe, live: Live) -> None:
+    run = live(tiny)
+    done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, str(run.folder.path)], capture_output=True)
+    assert (done.returncode, run.state.status) == (1, "failed"), done.stderr
+    assert "import of torch halted" in run.state.error
+
+
 def ask(run: LiveRun, verb: str, **arguments: object) -> dict[str, object]:
     """Send a request and wait until it is carried out; what takes long is accepted first."""
     request = control.send(run.folder, verb, **arguments)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
-import torch
 
-_GROUPS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
-"""Files of a control group, version 2 and 1, below /sys/fs/cgroup: limit and use."""
+if TYPE_CHECKING:
+    import torch
+
+CONTROL_GROUP = Path("/sys/fs/cgroup")
+_FILES = (
+    ("memory.max", "memory.current", "memory.stat"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
+)
+"""Of a control group, version 2 and 1: limit, use, and what it consists of."""
 
 
 def free_bytes(device: torch.device, at_peak: bool = False) -> int:
@@ -22,18 +29,23 @@ def free_bytes(device: torch.device, at_peak: bool = False) -> int:
         at_peak: when this process held the most so far, which on Linux is known: an error frees what led to it.
     """
     if device.type == "cuda":
+        import torch
+
         # What torch's allocator holds for nobody is free for this process, though not for the driver.
         idle = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(torch.cuda.mem_get_info(device)[0]) + idle
     given_back = _given_back() if at_peak else (0, 0)
     left = [psutil.virtual_memory().available - given_back[0]]
-    for limit, use in _GROUPS:
+    for names in _FILES:
         try:
-            most, used = ((Path("/sys/fs/cgroup") / name).read_text().strip() for name in (limit, use))
+            most, used, parts = ((CONTROL_GROUP / name).read_text().strip() for name in names)
         except OSError:
             continue
         if most.isdigit():
-            left.append(int(most) - int(used) - given_back[0])
+            # What was read from files long ago counts as used, and goes as soon as somebody wants its place.
+            found = dict(line.split() for line in parts.splitlines())
+            files = int(found.get("total_inactive_file", found.get("inactive_file", 0)))
+            left.append(int(most) - int(used) + files - given_back[0])
     try:
         import resource
     except ImportError:  # Windows has no such limits

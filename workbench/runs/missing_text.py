@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,8 +28,7 @@ class NamedText:
         Args:
             status: what is true of it now (:func:`workbench.runs.state.actual_status`).
         """
-        elsewhere = state.host and state.host != socket.gethostname()
-        if status not in FINAL or status == "finished" or elsewhere:
+        if status not in FINAL or status == "finished" or state.elsewhere:
             return ""
         if self._named is None:
             self._named = _named(self._folder)

@@ -32,7 +32,7 @@ from workbench.runs.queue.orphans import end_orphan, start_orphan
 from workbench.runs.queue.waiting import STOPPED
 from workbench.runs.reached import reached
 from workbench.runs.report import report
-from workbench.runs.state import FINAL, RunState, actual_status, read_state
+from workbench.runs.state import FINAL, RunState, actual_status, lock_held, read_state
 from workbench.runs.trash import delete
 from workbench.runs.view import RunView
 from workbench.telemetry import Telemetry, read_telemetry
@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 EXPORT, MONITOR = "workbench.exporting.export", "workbench.ui.watch.monitor:Monitor"
 WEIGHTS = "workbench.accelerated.weights:load_into"
 """What ``Run`` starts or shows but must not import (runs stand below them): named here, and only here."""
+
+
+SURELY_SILENT_SECONDS = 60.0
+"""Without a sign of life, after which a run of another machine trains no more."""
 
 
 class Run(Awaited["Result"]):
@@ -195,10 +199,18 @@ class Run(Awaited["Result"]):
             return f"queued again, attempt {state.attempt}"
         if status in ("queued", "starting", "stopping"):
             advice = "; resume it when it has stopped" if status == "stopping" else ": it needs no resume"
+            if status == "queued" and state.elsewhere and not lock_held(self.folder):
+                advice = f" on {state.host}: resume it there, or delete it and launch its recipe again"
             raise RunError(f"run '{self.id}' is {status}, attempt {state.attempt}{advice}")
         if status not in FINAL:
             return self.ask("resume", timeout, controller=controller, take_over=take_over)
         refuse_elsewhere(self.folder, "resume")
+        # Its lock may be one that a file server does not show to others, and two must never train one run.
+        if status == "lost" and state.elsewhere and abs(time.time() - state.heartbeat) < SURELY_SILENT_SECONDS:
+            raise RunError(
+                f"run '{self.id}' trained on {state.host} a moment ago, and whether it still does cannot be seen from "
+                f"here; resume it there, or {SURELY_SILENT_SECONDS:.0f} s after its last sign of life"
+            )
         on = read_object(self.folder.launched).get("on")
         # A run that was tied to a process that is gone goes on by itself.
         launcher = launcher_named("local" if on in (None, "inline") else str(on))

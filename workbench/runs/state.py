@@ -91,6 +91,12 @@ class RunState:
         """True when the written status is one that no process will change any more."""
         return self.status in FINAL
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another machine held the run last: its processes, and perhaps its locks, are not seen here."""
+        # A container that was made anew has another name, on the same machine.
+        return self.host not in ("", socket.gethostname()) and self.boot_id != boot_id()
+
 
 _READERS: dict[str, Callable[[Any], Any]] = {"int": int, "bool": bool, "float": float, "str": str}
 
@@ -156,21 +162,6 @@ def disk_full(error: BaseException | None) -> bool:
     return error is not None
 
 
-def inodes(folder: RunFolder) -> tuple[tuple[int, int] | None, ...]:
-    """Which folder, and which lock in it, stand at a run's path now: other ones have other numbers, missing ones none.
-
-    The lock too: while a folder is being deleted file by file, its path alone proves nothing.
-    """
-    found: list[tuple[int, int] | None] = []
-    for path in (folder.path, folder.lock):
-        try:
-            status = os.stat(path, follow_symlinks=False)
-            found.append((status.st_dev, status.st_ino))
-        except FileNotFoundError:
-            found.append(None)
-    return tuple(found)
-
-
 def _write_into_reserve(folder: RunFolder, state: dict[str, Any]) -> None:
     """Replace the state without new space: overwrite the reserve in place, and keep the old state as the next one.
 
@@ -234,12 +225,20 @@ def lock_held(folder: RunFolder) -> bool:
     except OSError:
         return False
     try:
-        # Shared, so that two readers never take each other for a trainer.
+        return locked(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def locked(descriptor: int) -> bool:
+    """Whether somebody holds the lock of an open file."""
+    try:
+        # Shared, so that two who look never take each other for a holder.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
-    finally:
-        os.close(descriptor)
+    # By name: a process forked meanwhile has a copy of the descriptor, and with it the lock.
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
     return False
 
 
@@ -251,6 +250,7 @@ def take_lock(folder: RunFolder, patience_seconds: float = 1.0) -> int:
 
     Raises:
         RunError: another supervisor or trainer of this run is alive.
+        OSError: the folder cannot be written to, or its file system knows no locks.
     """
     # Close-on-exec: the lock is passed on by name (`pass_fds`) and never by accident to some tool that outlives the
     # run.
@@ -260,7 +260,7 @@ def take_lock(folder: RunFolder, patience_seconds: float = 1.0) -> int:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return descriptor
-        except OSError:
+        except BlockingIOError:
             if time.monotonic() >= deadline:
                 os.close(descriptor)
                 raise RunError(
@@ -268,6 +268,9 @@ def take_lock(folder: RunFolder, patience_seconds: float = 1.0) -> int:
                     f"(`workbench stop {folder.id}`), or launch the recipe as a new run"
                 ) from None
             time.sleep(0.02)
+        except OSError:
+            os.close(descriptor)
+            raise
 
 
 def inherited_lock(folder: RunFolder) -> int | None:
@@ -321,18 +324,6 @@ def die_with_parent() -> None:
         prctl(1, signal.SIGKILL)  # 1 = PR_SET_PDEATHSIG
 
 
-def process_began() -> float:
-    """When this process began, in seconds of :func:`time.monotonic`."""
-    import psutil
-
-    started = psutil.Process().create_time()
-    # Starts are counted from the boot, which Linux tells in whole seconds: a clock that begins there loses nothing.
-    since_boot = getattr(time, "CLOCK_BOOTTIME", None)
-    if since_boot is None:
-        return time.monotonic() - max(0.0, time.time() - started)
-    return time.monotonic() - max(0.0, time.clock_gettime(since_boot) - (started - psutil.boot_time()))
-
-
 @functools.cache
 def _prctl() -> Callable[..., int] | None:
     import ctypes
@@ -373,6 +364,7 @@ def exclusive(folder: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # by name, as above
         os.close(descriptor)
 
 

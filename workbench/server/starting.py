@@ -36,9 +36,9 @@ async def workbench(folder: RunFolder, verb: str, *arguments: str) -> dict[str, 
     Raises:
         Refused: the request makes no sense (400), it was launched on another machine (409), or the process failed.
     """
-    host = read_state(folder).host
-    if host and host != socket.gethostname():
-        raise Refused(409, f"run '{folder.id}' was trained on {host}, and this server is on {socket.gethostname()}")
+    if (state := read_state(folder)).elsewhere:
+        here = socket.gethostname()
+        raise Refused(409, f"run '{folder.id}' was trained on {state.host}, and this server is on {here}")
     python, settings = launch_environment_of(folder)
     command = [python, "-P", "-m", "workbench", verb, folder.id, f"--runs={folder.path.parent}", "--json", *arguments]
     async with _at_once:

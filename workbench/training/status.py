@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from workbench.json_lines import finite
 from workbench.runs.folder import RunFolder
-from workbench.runs.state import PREPARING, disk_full, inodes, write_state
+from workbench.runs.state import PREPARING, disk_full, write_state
 
 if TYPE_CHECKING:
     from workbench.training.loop import Training
@@ -36,7 +37,7 @@ class Status:
         self.stages: dict[str, float] = {}
         self._stage = ("", 0.0)
         self._training: Training | None = None
-        self._mark = inodes(folder)
+        self._mark = _inodes(folder)
         self._unwritten: dict[str, Any] = {}
         # Of main thread and heartbeat: an older word must never be written after a newer one.
         self._one_at_a_time = threading.Lock()
@@ -97,7 +98,7 @@ class Status:
         Raises:
             FolderRemoved: somebody has deleted, moved or replaced it, or its lock; nothing may be written there now.
         """
-        if inodes(self._folder) != self._mark:
+        if _inodes(self._folder) != self._mark:
             raise FolderRemoved(
                 errno.ENOENT, "the run's folder was deleted or moved while it trained, so the run ends", self._folder.id
             )
@@ -119,19 +120,37 @@ class Status:
             began = time.monotonic()
 
     def _write(self, *, durable: bool, **changes: Any) -> None:
-        where: dict[str, Any] = {"heartbeat": time.time(), "heartbeat_monotonic": time.monotonic()}
-        if self._training is not None:
-            progress, recorder = self._training.progress, self._training.recorder
-            where |= {
-                "step": progress.step,
-                "progress": progress.fraction,
-                "tokens": progress.tokens,
-                "seconds": round(progress.seconds, 4),
-                "loss": finite(recorder.loss),
-                "tokens_per_second": finite(recorder.tokens_per_second),
-            }
         with self._one_at_a_time:
             self._unwritten |= changes
             self.check_folder()
-            write_state(self._folder, durable=durable, **where, **self._unwritten)
+            write_state(self._folder, durable=durable, **self._where(), **self._unwritten)
             self._unwritten.clear()
+
+    def _where(self) -> dict[str, Any]:
+        now: dict[str, Any] = {"heartbeat": time.time(), "heartbeat_monotonic": time.monotonic()}
+        if self._training is None:
+            return now
+        progress, recorder = self._training.progress, self._training.recorder
+        return now | {
+            "step": progress.step,
+            "progress": progress.fraction,
+            "tokens": progress.tokens,
+            "seconds": round(progress.seconds, 4),
+            "loss": finite(recorder.loss),
+            "tokens_per_second": finite(recorder.tokens_per_second),
+        }
+
+
+def _inodes(folder: RunFolder) -> tuple[tuple[int, int] | None, ...]:
+    """Which folder, and which lock in it, stand at a run's path now: other ones have other numbers, missing ones none.
+
+    The lock too: while a folder is being deleted file by file, its path alone proves nothing.
+    """
+    found: list[tuple[int, int] | None] = []
+    for path in (folder.path, folder.lock):
+        try:
+            status = os.stat(path, follow_symlinks=False)
+            found.append((status.st_dev, status.st_ino))
+        except FileNotFoundError:
+            found.append(None)
+    return tuple(found)

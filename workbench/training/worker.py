@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, WorkbenchError
-from workbench.loading import COMPILER, load
+from workbench.loading import COMPILER, load, process_began
+from workbench.ops.free_memory import free_bytes, ran_out, wanted_bytes
 from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.state import (
@@ -24,7 +25,6 @@ from workbench.runs.state import (
     die_with_parent,
     disk_full,
     keep_lock,
-    process_began,
     process_identity,
     take_lock,
 )
@@ -127,9 +127,6 @@ def fail(folder: RunFolder, status: Status, error: BaseException, *, whole: bool
     Args:
         whole: its recipe alone is enough to launch it anew.
     """
-    # Not at the top: torch is loaded by the time that memory runs out, and not before.
-    from workbench.ops.free_memory import ran_out
-
     # A resume asks for the same memory; a run whose model and loader are objects is resumed with smaller ones.
     repeats = {"repeats": True} if ran_out(error) and whole else {}
     fork = ", or fork its last checkpoint with the edit" if has_checkpoint(folder.checkpoints) else ""
@@ -149,8 +146,6 @@ def explain(error: BaseException, recipe: dict[str, Any], way_on: str = "") -> s
         recipe: as in ``recipe.json``; its batch is named when memory ran out.
     """
     text = str(error)
-    from workbench.ops.free_memory import ran_out
-
     if ran_out(error):
         data, execution = recipe.get("data", {}), recipe.get("execution", {})
         rows, length = (_described(data.get(name)) for name in ("batch_size", "sequence_length"))
@@ -169,8 +164,6 @@ def explain(error: BaseException, recipe: dict[str, Any], way_on: str = "") -> s
 
 def _missed(error: BaseException) -> str:
     """By how much memory was too small, as far as the error says what for."""
-    from workbench.ops.free_memory import free_bytes, wanted_bytes
-
     wanted = wanted_bytes(error)
     if wanted is None:
         return ""

@@ -12,6 +12,7 @@ import pytest
 
 from tests.runs.conftest import processes_of
 from tests.runs.tiny import wait_until
+from workbench.errors import RunError
 from workbench.runs import requests
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.queue.orphans import end_orphan, is_orphan, orphans, start_orphan, start_orphans
@@ -20,7 +21,7 @@ from workbench.runs.queue.settings import write_settings
 from workbench.runs.queue.turn import enter
 from workbench.runs.queue.waiting import STOPPED
 from workbench.runs.run import Run
-from workbench.runs.state import lock_held, read_state, write_state
+from workbench.runs.state import boot_id, lock_held, read_state, write_state
 
 NewRun = Callable[..., RunFolder]
 
@@ -41,6 +42,17 @@ def test_only_what_waits_here_without_a_process_is_one(queue: Queue, new_run: Ne
         write_state(folder, **state)  # type: ignore[arg-type]
         assert (is_orphan(folder), orphans()) == (False, [])
     turn.leave()
+
+
+def test_a_container_that_was_made_anew_is_the_same_machine(queue: Queue, new_run: NewRun) -> None:
+    folder = orphan(new_run, "a", host="an-older-container", boot_id=boot_id())
+    assert orphans() == [folder]
+
+
+def test_of_one_that_waits_on_another_machine_nobody_says_that_it_needs_nothing(queue: Queue, new_run: NewRun) -> None:
+    run = Run(orphan(new_run, "a", host="elsewhere"))
+    with pytest.raises(RunError, match="is queued, attempt 1 on elsewhere: resume it there, or delete it"):
+        run.resume()
 
 
 def test_what_was_tied_to_a_process_is_not_started_by_others(queue: Queue, new_run: NewRun) -> None:

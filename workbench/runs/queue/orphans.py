@@ -6,7 +6,6 @@ Each is started again as its launch left it, with its own Python and settings; o
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,7 +27,7 @@ def is_orphan(folder: RunFolder) -> bool:
     """Whether a run waits on this machine and no process of it is there."""
     state = read_state(folder)
     # In a shared folder it may wait on another machine, whose locks are not always seen here.
-    return state.status == "queued" and state.host in ("", socket.gethostname()) and not lock_held(folder)
+    return state.status == "queued" and not state.elsewhere and not lock_held(folder)
 
 
 def orphans(root: Path | None = None) -> list[RunFolder]:

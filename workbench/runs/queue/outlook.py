@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -180,7 +179,7 @@ def queued_text(folder: RunFolder, state: RunState) -> str:
     if place is not None:
         return place.text
     # In a shared folder it may wait on another machine.
-    if lock_held(folder) or state.host not in ("", socket.gethostname()):
+    if lock_held(folder) or state.elsewhere:
         return state.message
     return (
         f"the process that waited for its turn is gone, as after a reboot: `workbench resume {folder.id}` queues it "

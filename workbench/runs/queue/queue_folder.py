@@ -23,7 +23,7 @@ from workbench.runs.queue.front import FIRST, SETTLED_NS
 from workbench.runs.queue.line import in_line
 from workbench.runs.queue.settings import QueueSettings, read_settings
 from workbench.runs.queue.ticket import SUFFIX, Ticket, decoded, encoded
-from workbench.runs.state import lock_held, read_state
+from workbench.runs.state import lock_held, locked, read_state
 
 QUEUE_VARIABLE = "WORKBENCH_QUEUE"
 OFF = "off"
@@ -63,20 +63,15 @@ class Queue:
         """Limits in force."""
         return read_settings(self.folder)
 
-    def prepare(self) -> bool:
-        """Make the folder; whether there was none.
+    def prepare(self) -> None:
+        """Make the folder where there is none.
 
         Raises:
             OSError: it cannot be made, or in the shared folder of temporary files somebody else has made it.
         """
-        if self.folder.is_dir():
-            new = False
-        else:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            new = True
+        self.folder.mkdir(parents=True, exist_ok=True)
         if self.folder.parent == Path(tempfile.gettempdir()) and self.folder.stat().st_uid != os.getuid():
             raise PermissionError(f"{self.folder} is somebody else's")
-        return new
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -91,12 +86,14 @@ class Queue:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            # Whatever the umask grants: whoever cannot open it trains beside everybody else.
+            with suppress(PermissionError):  # another user was faster
+                os.fchmod(descriptor, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:
-            # By name: a process forked meanwhile holds a copy of the descriptor, and with it the lock.
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # by name: see `locked`
             os.close(descriptor)
 
     def tickets(self) -> list[Ticket]:
@@ -177,6 +174,8 @@ class Queue:
         try:
             # Before anybody can see it, so that nobody ever finds it dead.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # As of the lock above: a GPU whose ticket others cannot read looks free to them.
+            os.fchmod(descriptor, 0o644)
             data = encoded(ticket)
             if os.write(descriptor, data) != len(data):
                 raise OSError(28, os.strerror(28))
@@ -227,7 +226,7 @@ class Queue:
             return None
         try:
             ticket = decoded(os.read(descriptor, LIMIT_BYTES).rstrip())
-            uid, held = os.fstat(descriptor).st_uid, _locked(descriptor)
+            uid, held = os.fstat(descriptor).st_uid, locked(descriptor)
         except OSError:
             return None
         finally:
@@ -242,19 +241,9 @@ class Queue:
 def _held(path: Path) -> bool:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        return _locked(descriptor)
+        return locked(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        # Shared, so that two who look never take each other for a holder.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    return False
 
 
 def _on_network(folder: Path) -> bool:
