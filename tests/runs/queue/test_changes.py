@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,21 @@ from workbench.runs.queue.turn import Turn, enter
 from workbench.ui.runs.run_actions import RunActions
 
 PREFIX = "20260101-000000-"
+
+
+def test_a_queue_that_cannot_be_locked_is_said_to_be(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(fcntl, "flock", refuses)
+    with pytest.raises(RunError, match=f"the queue in {queue.folder} cannot be changed: Permission denied"):
+        move("a", 1)
+
+
+def test_where_nothing_ever_waited_no_run_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_QUEUE", str(tmp_path / "none"))
+    with pytest.raises(RunError, match="no run 'a' waits here"):
+        move("a", 1)
 
 
 @pytest.fixture

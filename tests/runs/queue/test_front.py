@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -70,11 +71,11 @@ def test_one_look_reads_all_and_serves_everybody(queue: Queue, new_run: NewRun, 
     assert waiting[-1].position == 11, "far behind"
     opened.clear()
     assert not any(turn.claim() for turn in waiting[1:])
-    assert len(opened) <= 3 * MANY, "its own, who trains, nobody else's"
+    assert len(opened) <= 3 * MANY, "its own, who trains, who is next, nobody else's"
     assert [turn.position for turn in waiting[1:12]] == [*range(2, 11), 11, 11]
     opened.clear()
     assert not any(turn.claim() for turn in waiting)
-    assert set(opened[1:]) <= {first.ticket.file, waiting[0].ticket.file}, "only whether it still trains"
+    assert set(opened[1:]) <= {first.ticket.file, waiting[0].ticket.file}, "only whether they are still there"
 
 
 def test_after_a_change_only_what_is_new_is_read(queue: Queue, new_run: NewRun, opened: list[str]) -> None:
@@ -161,6 +162,34 @@ def test_one_that_could_train_and_is_killed_holds_nobody_up(queue: Queue, new_ru
     assert front.next == (second.ticket.file,)
     second.hand_over()
     assert third.claim()
+
+
+def test_one_that_needs_more_than_is_free_and_is_killed_holds_nobody_up(queue: Queue, new_run: NewRun) -> None:
+    write_settings(queue.folder, {"cores": 2})
+    needs = {"a": 1, "b": 2, "c": 1, "d": 1}
+    first, large, small, last = (enter(new_run(name, threads=threads)) for name, threads in needs.items())
+    settle(queue)
+    assert [each.claim() for each in (large, small, last)] == [False] * 3, "nobody is overtaken"
+    large.hand_over()
+    assert small.claim()
+    assert first.running
+    assert not last.claim()
+
+
+def test_a_queue_that_somebody_deleted_starts_nobody_beside_what_trains(queue: Queue, new_run: NewRun) -> None:
+    training, waiting = enter(new_run("a")), enter(new_run("b"))
+    settle(queue)
+    assert not waiting.claim()
+    shutil.rmtree(queue.folder)
+    assert not waiting.claim()
+    write_settings(queue.folder, {"cores": 1})
+    assert not waiting.claim(), "what trains is about to write its ticket anew"
+    training.keep()
+    waiting._decides_at = 0.0
+    assert not waiting.claim()
+    training.leave()
+    assert waiting.claim()
+    assert waiting.problem == ""
 
 
 def test_who_does_not_take_its_turn_is_passed_over_by_those_who_did_not_look(

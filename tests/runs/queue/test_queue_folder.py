@@ -34,6 +34,17 @@ def test_a_variable_names_it_else_it_is_in_the_cache(tmp_path: Path, monkeypatch
     assert queue_here() == Queue(tmp_path / "cache" / "queue")
 
 
+def test_other_users_can_read_what_they_must_whatever_the_umask(queue: Queue, new_run: NewRun) -> None:
+    before = os.umask(0o077)
+    try:
+        turn = enter(new_run("a"))
+        write_settings(queue.folder, {"cores": 2})
+    finally:
+        os.umask(before)
+    for name in ("lock", "settings.json", turn.ticket.file):
+        assert (queue.folder / name).stat().st_mode & 0o777 == 0o644
+
+
 def test_off_means_that_nothing_waits(new_run: NewRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKBENCH_QUEUE", "off")
     turn = enter(new_run("a", threads=10_000))

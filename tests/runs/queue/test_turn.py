@@ -92,6 +92,13 @@ def test_of_several_gpus_a_run_gets_a_free_one(queue: Queue, new_run: NewRun) ->
     assert enter(new_run("d", gpus=["5"])).gpu == "", "the only one needs no choice"
 
 
+def test_who_does_not_wait_takes_the_gpu_that_is_free_and_others_know(queue: Queue, new_run: NewRun) -> None:
+    gpus = ["0", "1"]
+    found = [enter(new_run(name, gpus=gpus), wait=name == "b") for name in "abc"]
+    assert [turn.gpu for turn in found] == ["0", "1", "0"]
+    assert not enter(new_run("d", gpus=gpus)).running
+
+
 def test_a_child_inherits_the_turn_and_nobody_forges_one(
     queue: Queue, new_run: NewRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

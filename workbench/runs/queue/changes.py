@@ -110,14 +110,16 @@ def move(run: str, place: int) -> Ticket:
 
 def _changed(run: str, change: Change) -> Ticket:
     queue = this_queue()
+    ticket: Ticket | None = None
     try:
+        queue.prepare()
         with queue.locked():
             tickets = queue.tickets()
             ticket = waiting_ticket(tickets, run)
             for each in change(ticket, in_line(tickets)):
                 queue.change(each)
-    except PermissionError:
-        raise RunError(f"run '{ticket.run.id}' is {ticket.owner}'s; only they can change its place") from None
     except OSError as error:
+        if ticket is not None and isinstance(error, PermissionError):
+            raise RunError(f"run '{ticket.run.id}' is {ticket.owner}'s; only they can change its place") from None
         raise RunError(f"the queue in {queue.folder} cannot be changed: {error.strerror or error}") from None
     return ticket

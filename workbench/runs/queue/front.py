@@ -27,13 +27,15 @@ class Front:
 
     Attributes:
         changed: when the folder had changed last, as the look began, in nanoseconds. looked: when it began.
-        training: whose turn it is. next: whose turn has come, and who have not taken it yet.
+        held: on whom it depends as long as a process holds them: whose turn it is, whose turn has come, and the one
+            that needs more than is free and holds up the others.
+        next: whose turn has come, and who have not taken it yet.
         first: the first :data:`FIRST` in line.
     """
 
     changed: int
     looked: int
-    training: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
 
@@ -76,7 +78,7 @@ def read_front(folder: Path) -> Front | None:
             raw = parsed_json(os.read(descriptor, _LIMIT_BYTES))
         finally:
             os.close(descriptor)
-        names = {name: tuple(map(str, raw[name])) for name in ("training", "next", "first")}
+        names = {name: tuple(map(str, raw[name])) for name in ("held", "next", "first")}
         front = Front(int(raw["changed"]), int(raw["looked"]), **names)
         return front if front.settled and folder.stat().st_mtime_ns == front.changed else None
     except (OSError, ValueError, TypeError, KeyError, RecursionError):

@@ -70,6 +70,8 @@ def write_settings(folder: Path, changes: dict[str, int | None]) -> QueueSetting
     default = asdict(QueueSettings())
     kept |= {name: default[name] if value is None else value for name, value in changes.items()}
     write_json(folder / FILE, {name: value for name, value in kept.items() if value != default[name]})
+    # Whatever the umask grants: they are for all who share the machine.
+    (folder / FILE).chmod(0o644)
     return read_settings(folder)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Set
 from contextlib import suppress
 from dataclasses import replace
@@ -39,7 +40,7 @@ class Turn:
         self.position = 1
         self._front: Front | None = None
         self._could: dict[str, float] = {}
-        self._kept_at = 0.0
+        self._kept_at = self._decides_at = 0.0
 
     @property
     def running(self) -> bool:
@@ -107,14 +108,16 @@ class Turn:
         if front is None or front.next or not front.settled:
             return False
         # Who comes or goes changes the folder; who is killed lets go of a lock.
-        return queue.folder.stat().st_mtime_ns == front.changed and all(map(queue.alive, front.training))
+        with suppress(FileNotFoundError):
+            return queue.folder.stat().st_mtime_ns == front.changed and all(map(queue.alive, front.held))
+        return False
 
     def _told(self, queue: Queue) -> bool:
         """Whether what somebody's last look found says that this run's turn has not come."""
         front, mine = read_front(queue.folder), queue.ticket(self.ticket.file)
         if front is None or mine is None or mine.running or not self._in_place(queue) or mine.file in front.next:
             return False
-        if not all(map(queue.alive, (*front.training, *front.next))):
+        if not all(map(queue.alive, front.held)):
             return False
         self.ticket = mine
         self._see(front)
@@ -122,21 +125,20 @@ class Turn:
 
     def _look(self, queue: Queue) -> None:
         """Read what is new, take the turn if it has come, and tell the others that wait."""
-        if not self._in_place(queue):
+        mine = queue.ticket(self.ticket.file) if self._in_place(queue) else None
+        if mine is None:
+            # Deleted or damaged, and those of what trains perhaps as well: they come back within that time.
             self._write_anew(queue)
-        changed, looked = begin_look(queue.folder)
-        mine = queue.ticket(self.ticket.file)
-        if mine is None:  # damaged: what it said last is written again
-            queue.change(self.ticket)
+            self._decides_at = time.monotonic() + 2 * KEEP_SECONDS
             return
         self.ticket = mine
-        if mine.running:
+        if mine.running or time.monotonic() < self._decides_at:
             return
+        changed, looked = begin_look(queue.folder)
         line = _Line(queue, mine, queue.known())
         could = line.could()
-        front = Front(
-            changed, looked, _files(line.now), _files(each for each, _ in could), _files(line.waiting[:FIRST])
-        )
+        held = tuple(sorted({*_files(line.now), *line.asked}))
+        front = Front(changed, looked, held, _files(each for each, _ in could), _files(line.waiting[:FIRST]))
         self._see(front)
         silent = self._silent()
         self.ticket = line.started(line.could(silent) if silent else could)
@@ -176,6 +178,9 @@ class _Line:
 
     Args:
         mine: its own ticket, which nobody need hold yet.
+
+    Attributes:
+        asked: files of those in line on whom :meth:`could` depends, and that a process holds.
     """
 
     def __init__(self, queue: Queue, mine: Ticket, tickets: Iterable[Ticket]) -> None:
@@ -183,16 +188,27 @@ class _Line:
         self._queue, self._mine, self._settings = queue, mine, queue.settings()
         self.now = [each for each in training(others) if queue.holds(each)]
         self.waiting = in_line([*others, mine])
+        self.asked: set[str] = set()
 
     def could(self, without: Set[str] = frozenset()) -> list[tuple[Ticket, str]]:
         """Those whose turn has come, each with its GPU, as if those of these files were not there."""
         line = [each for each in self.waiting if each.file not in without] if without else self.waiting
-        return next_of(self.now, line, self._settings, lambda each: each is self._mine or self._queue.holds(each))
+        return next_of(self.now, line, self._settings, self._holds)
 
     def started(self, could: Iterable[tuple[Ticket, str]]) -> Ticket:
         """One's own ticket, with its turn if it is among them."""
         found = [replace(each, running=True, gpu=gpu) for each, gpu in could if each is self._mine]
         return found[0] if found else self._mine
+
+    def at_once(self) -> Ticket:
+        """One's own ticket, with its turn whatever else trains, on the GPU that the fewest have taken."""
+        taken = Counter(each.gpu for each in self.now)
+        return replace(self._mine, running=True, gpu=min(self._mine.gpus, key=lambda gpu: taken[gpu], default=""))
+
+    def _holds(self, each: Ticket) -> bool:
+        held = each is self._mine or self._queue.holds(each)
+        self.asked |= {each.file} if held else set()
+        return held
 
 
 def _files(tickets: Iterable[Ticket]) -> tuple[str, ...]:
@@ -215,7 +231,7 @@ def enter(folder: RunFolder, *, wait: bool = True, priority: int = 0) -> Turn:
         queue.prepare()
         with queue.locked():
             tickets, damaged = queue.sweep()
-            ticket = replace(entered(ticket, tickets), running=not wait, entered=time.time())
+            ticket = replace(entered(ticket, tickets), entered=time.time())
             for each in tickets:
                 # It waited before, and its process is gone.
                 if each.folder == ticket.folder:
@@ -223,7 +239,7 @@ def enter(folder: RunFolder, *, wait: bool = True, priority: int = 0) -> Turn:
                     ticket = replace(ticket, **kept)
             # Here, so that many who enter look once each.
             line = _Line(queue, ticket, tickets)
-            ticket = line.started(line.could())
+            ticket = line.started(line.could()) if wait else line.at_once()
             return Turn(queue, ticket, queue.create(ticket), _removed(damaged))
     except OSError as error:
         return Turn(None, ticket, None, _without(queue, error))
