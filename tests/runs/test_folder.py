@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -80,6 +81,24 @@ def test_damaged_json_reads_as_none(tmp_path: Path, content: bytes) -> None:
 def test_a_number_that_nothing_could_calculate_with_is_none(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(f'{{"tokens": 1{"0" * 400}, "step": {2**64}, "loss": 1e999}}')
     assert read_object(tmp_path / "a.json") == {"tokens": None, "step": 2**64, "loss": float("inf")}
+
+
+def test_a_file_that_another_machine_replaces_meanwhile_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_json(tmp_path / "state.json", {"status": "running"})
+    real, stale = os.fdopen, [True]
+
+    def opened(descriptor: int, mode: str) -> object:
+        if stale and stale.pop():
+            os.close(descriptor)
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return real(descriptor, mode)
+
+    monkeypatch.setattr(os, "fdopen", opened)
+    assert read_json(tmp_path / "state.json") == {"status": "running"}
+    stale += [True, True]
+    assert read_json(tmp_path / "state.json") is None
 
 
 def test_a_pipe_in_the_place_of_a_file_holds_nobody(tmp_path: Path) -> None:

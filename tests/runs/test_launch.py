@@ -16,7 +16,9 @@ from tests.runs.tiny import tiny_recipe
 from workbench.errors import RecipeError, RunError
 from workbench.recipe import Recipe
 from workbench.runs.catalogue.run_list import runs
+from workbench.runs.create import create
 from workbench.runs.find import run_ids
+from workbench.runs.folder import RunFolder
 from workbench.runs.launch import launch
 from workbench.runs.run import Run
 
@@ -103,7 +105,22 @@ def test_text_that_will_not_be_read_is_named(corpus: Path, root: Path, tmp_path:
 def test_weights_that_are_no_checkpoint_are_refused_and_nothing_stays(corpus: Path, root: Path) -> None:
     with pytest.raises(RunError, match=r"initial: '/nowhere/step-6' is no checkpoint .*there is no such folder"):
         launch(tiny_recipe(corpus), runs_dir=root, initial="/nowhere/step-6")
+    with pytest.raises(RunError, match=rf"initial: '{__file__}' is no checkpoint .*Not a directory"):
+        launch(tiny_recipe(corpus), runs_dir=root, initial=__file__)
     assert list(root.iterdir()) == []
+
+
+def test_what_a_killed_launch_left_goes_with_a_later_one(root: Path) -> None:
+    def refuses(draft: RunFolder) -> Recipe:
+        raise RunError("no recipe")
+
+    old, present = (root / f".new-{name}" for name in ("old", "present"))
+    for draft in (old, present):
+        draft.mkdir(parents=True)
+    os.utime(old, (0, 0))
+    with pytest.raises(RunError, match="no recipe"):
+        create(root, refuses)
+    assert list(root.iterdir()) == [present]
 
 
 def test_a_name_must_fit(corpus: Path, root: Path) -> None:

@@ -6,7 +6,9 @@ import errno
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 # A clash takes the same recipe, second and random number: eight in a row mean that something else is wrong.
 _ID_ATTEMPTS = 8
+_DRAFT = ".new-"
+FORSAKEN_SECONDS = 86_400.0
+"""Age at which a draft is nobody's any more: whoever made it was killed."""
 
 
 def create(root: Path, prepare: Callable[[RunFolder], Recipe], run_id: str | None = None) -> tuple[RunFolder, int]:
@@ -39,8 +44,9 @@ def create(root: Path, prepare: Callable[[RunFolder], Recipe], run_id: str | Non
     aside = None
     try:
         root.mkdir(parents=True, exist_ok=True)
+        _remove_forsaken(root)
         # The name starts with a dot, which no run id does: lists never see it.
-        aside = Path(tempfile.mkdtemp(prefix=".new-", dir=root))
+        aside = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=root))
         # mkdtemp makes folders for the owner alone; colleagues may want to watch.
         aside.chmod(0o755)
         draft = RunFolder(aside)
@@ -76,6 +82,14 @@ def create(root: Path, prepare: Callable[[RunFolder], Recipe], run_id: str | Non
             f"runs folder '{root}' cannot take a new run: {error.strerror or error}; {way_out}, or choose another "
             "with runs_dir (`--runs DIR`, $WORKBENCH_RUNS)"
         ) from None
+
+
+def _remove_forsaken(root: Path) -> None:
+    """Remove old drafts: the checkpoint that one holds under a second name takes its gigabytes for good."""
+    for path in root.glob(f"{_DRAFT}*"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > FORSAKEN_SECONDS:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _move_into_place(draft: RunFolder, recipe: Recipe, root: Path, run_id: str | None) -> RunFolder:

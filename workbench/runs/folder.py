@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -20,6 +21,7 @@ READ_LIMIT_BYTES = 1 << 26
 # Neither dots nor slashes: such a name can only lead to a place inside the runs folder.
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _GIVEN = re.compile(r"\d{8}-\d{6}-(.+)-[0-9a-f]{6}-[0-9a-f]{4}")
+_STAMP = re.compile(r"[0-9]{8}-[0-9]{6}(?=-)")
 
 
 def runs_root(runs_dir: str | Path | None = None) -> Path:
@@ -47,6 +49,12 @@ def name_in(run_id: str) -> str | None:
     """The run's name as :func:`new_run_id` wrote it into an id; None in an id of another form."""
     parts = _GIVEN.fullmatch(run_id)
     return parts[1] if parts else None
+
+
+def stamp_in(run_id: str) -> str:
+    """The UTC time with which an id begins, where it does: text that sorts by time; else empty."""
+    stamp = _STAMP.match(run_id)
+    return stamp[0] if stamp else ""
 
 
 class _Part:
@@ -175,17 +183,21 @@ def read_json(path: Path, default: Any = None, *, limit: int = READ_LIMIT_BYTES,
         limit: bytes that are read at most; a longer file is damaged.
         follow: also through a link. Not where anybody may plant one that leads a process of ours elsewhere.
     """
-    try:
-        # Not waited for: a pipe in the place of a file would hold whoever lists the runs.
-        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-        descriptor = os.open(path, flags)
-        with os.fdopen(descriptor, "rb") as file:
-            # At most so much: a device or a file of gigabytes must not fill the memory of whoever watches.
-            return parsed_json(file.read(limit)) if stat.S_ISREG(os.fstat(descriptor).st_mode) else default
-    # Ordinary for a reader: the trainer has not got that far, or the disk lost it. Callers show what there is.
-    # RecursionError: brackets within brackets, thousands deep.
-    except (OSError, ValueError, RecursionError):
-        return default
+    # Not waited for: a pipe in the place of a file would hold whoever lists the runs.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    # Twice: one that another machine has replaced since it was opened cannot be read on some network file systems.
+    for gone in (errno.ESTALE, None):
+        try:
+            descriptor = os.open(path, flags)
+            with os.fdopen(descriptor, "rb") as file:
+                # At most so much: a device or a file of gigabytes must not fill the memory of whoever watches.
+                return parsed_json(file.read(limit)) if stat.S_ISREG(os.fstat(descriptor).st_mode) else default
+        # Ordinary for a reader: the trainer has not got that far, or the disk lost it. Callers show what there is.
+        # RecursionError: brackets within brackets, thousands deep.
+        except (OSError, ValueError, RecursionError) as error:
+            if getattr(error, "errno", 0) != gone:
+                break
+    return default
 
 
 def read_object(path: Path, **options: Any) -> dict[str, Any]:

@@ -93,6 +93,9 @@ def _with_weights(draft: RunFolder, recipe: Recipe, initial: str | Path | None) 
         problem = problem_with(draft.initial)
     except FileNotFoundError:
         problem = "there is no such folder"
+    # Else `create` would take it for a fault of the runs folder.
+    except (NotADirectoryError, PermissionError) as error:
+        problem = str(error.strerror)
     if problem is not None:
         raise RunError(f"initial: '{path}' is no checkpoint to begin with ({problem}); give a folder step-N of a run")
     parent = RunFolder(path.parent.parent)

@@ -64,7 +64,6 @@ class RunView:
             state = read_state(folder)
         if reader is not None:
             reader.poll()
-        if reader is not None:
             records = reader.telemetry
         else:
             records = read_telemetry(folder.telemetry) if telemetry else Telemetry()

@@ -35,14 +35,15 @@ class AllRuns:
         """Runs that train, then those that wait, then those that have ended, each newest first. Reads files.
 
         Args:
-            most: of them all; their counts are of every run.
+            most: of them all. Each folder is known by its newest runs (:data:`workbench.runs.catalogue.listing.MOST`):
+                older ones are in no count either.
 
         Returns:
             ``runs``: of each ``run`` (its name at the server), ``kernels`` (what kernels call it, as
             :func:`workbench.ui.steering.place_of` has it), ``place`` (words, empty for the server's own folder),
             ``group`` (of a race, sweep or tuning; empty for any other run) and facts of
-            :func:`workbench.runs.catalogue.summary.summary`; ``groups``: of each group among them, how many of all its
-            runs there are by status; ``counts``: the same of all runs.
+            :func:`workbench.runs.catalogue.summary.summary`; ``groups``: of each group among them, how many of its
+            runs are known by status; ``counts``: the same of all runs.
 
         Raises:
             OSError: a runs folder cannot be read.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from jupyter_core.paths import jupyter_runtime_dir
 from tornado.web import HTTPError
 
 from workbench.live.registered_roots import NOTES, all_registered, registered
+from workbench.runs.catalogue.listing import by_time
 from workbench.runs.find import run_ids
 from workbench.runs.folder import RUNS_VARIABLE, RunFolder, is_run_id
 
@@ -18,7 +18,6 @@ HERE = "here"
 """The place that every server has: its own runs folder."""
 # Of an answer to a wrong id.
 _NAMED = 3
-_STAMPED = re.compile(r"[0-9]{8}-[0-9]{6}-")
 
 
 class Refused(HTTPError):
@@ -86,8 +85,7 @@ class Places:
 
     def run_ids(self, place: str) -> list[str]:
         """Ids of a place's runs, newest first."""
-        # Ids begin with their time. Those that a user named otherwise come last.
-        return sorted(run_ids(self.root(place)), key=lambda run: (bool(_STAMPED.match(run)), run), reverse=True)
+        return sorted(run_ids(self.root(place)), key=by_time, reverse=True)
 
     def folder(self, place: str, run: str) -> RunFolder:
         """A run's folder; nothing that is read of it lies outside of the place.

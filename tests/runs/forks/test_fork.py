@@ -61,7 +61,13 @@ def ended(root: Path, corpus: Path) -> Run:
     return Run(folder)
 
 
-def test_what_cannot_be_forked_is_said_and_leaves_nothing(corpus: Path, root: Path) -> None:
+def _refuses(path: Path, target: Path) -> None:
+    raise PermissionError(13, "Permission denied", str(path))
+
+
+def test_what_cannot_be_forked_is_said_and_leaves_nothing(
+    corpus: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = ended(root, corpus)
     with pytest.raises(RunError, match=f"no checkpoint to fork from.*workbench checkpoint {run.id}"):
         run.fork()
@@ -72,6 +78,9 @@ def test_what_cannot_be_forked_is_said_and_leaves_nothing(corpus: Path, root: Pa
         run.fork()
     with pytest.raises(RunError, match="did you mean 'local'"):
         run.fork(on="lokal")
+    monkeypatch.setattr("workbench.runs.forks.fork.duplicate", _refuses)
+    with pytest.raises(RunError, match=r"from \(step-7: it cannot be read \(.*denied"):
+        run.fork()
     run.folder.recipe.unlink()
     with pytest.raises(RecipeError, match="cannot be read"):
         run.fork()

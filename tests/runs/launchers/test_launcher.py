@@ -112,6 +112,17 @@ def test_a_resume_starts_where_the_run_was_launched(folder: RunFolder, tmp_path:
     assert read_json(folder.launched)["pid"] == 7
 
 
+def test_a_working_folder_that_is_gone_leaves_no_run_that_looks_alive(
+    folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(RunError, match="could not be started"):
+        Noted().submit(folder, take_lock(folder))
+    assert (read_state(folder).status, lock_held(folder)) == ("failed", False)
+
+
 def test_children_import_this_package_and_nothing_of_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert module_command("a.b", "c") == [sys.executable, "-P", "-m", "a.b", "c"]
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")

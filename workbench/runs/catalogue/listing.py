@@ -19,7 +19,7 @@ from typing import Any
 from workbench.fields import differences
 from workbench.runs.catalogue.summary import knobs_written, numbers, queue_facts, summary
 from workbench.runs.find import TRASH
-from workbench.runs.folder import RunFolder, is_run_id, runs_root
+from workbench.runs.folder import RunFolder, is_run_id, runs_root, stamp_in
 from workbench.runs.in_force import InForce, in_force
 from workbench.runs.message import message_of
 from workbench.runs.missing_text import NamedText
@@ -90,7 +90,7 @@ class Listing:
         """
         with self._one_at_a_time:
             marks = _marks(self.root)
-            newest = sorted(marks, key=_time_in, reverse=True)[:most]
+            newest = sorted(marks, key=by_time, reverse=True)[:most]
             self._round += 1
             for place, run_id in enumerate(newest):
                 self._refresh(run_id, marks[run_id], again=(place + self._round) % _AGAIN == 0)
@@ -104,7 +104,7 @@ class Listing:
     def trash(self, most: int = MOST) -> list[dict[str, Any]]:
         """The newest ``most`` deleted runs, as rows."""
         root = self.root / TRASH
-        newest = sorted(_marks(root), key=_time_in, reverse=True)[:most]
+        newest = sorted(_marks(root), key=by_time, reverse=True)[:most]
         return newest_first([summary(RunFolder(root / run_id)) for run_id in newest])
 
     def knobs(self, run_ids: Sequence[str]) -> dict[str, Any]:
@@ -195,6 +195,7 @@ def _marks(root: Path) -> dict[str, tuple[int, int]]:
     return marks
 
 
-def _time_in(run_id: str) -> tuple[bool, str]:
+def by_time(run_id: str) -> tuple[bool, str]:
+    """Sorts ids by their time."""
     # Ids begin with their time; those that somebody made up come last.
-    return (run_id[:8].isdecimal() and run_id[8:9] == "-", run_id)
+    return (bool(stamp_in(run_id)), run_id)

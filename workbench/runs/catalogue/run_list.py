@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from html import escape
 from pathlib import Path
 
 from workbench.printable import plain
 from workbench.runs.catalogue.summary import describe
 from workbench.runs.find import run_ids
-from workbench.runs.folder import RunFolder, runs_root
+from workbench.runs.folder import RunFolder, runs_root, stamp_in
 from workbench.runs.run import Run
 from workbench.scored_text import PART_SCORE
 
 # Every row reads two files; more of them scroll out of sight anyway.
 SHOWN = 30
-_STAMP = re.compile(r"[0-9]{8}-[0-9]{6}")
 
 
 class RunList(list[Run]):
@@ -106,9 +104,8 @@ def _two_lines(row: dict[str, str], width: int) -> str:
 
 def _age(folder: RunFolder) -> tuple[str, float]:
     """Sorts by the time in the id; within one second by when the recipe was written."""
-    stamp = _STAMP.match(folder.id)
     try:
         written = folder.recipe.stat().st_mtime
     except OSError:
         written = 0.0
-    return (stamp[0] if stamp else "", written)
+    return (stamp_in(folder.id), written)

@@ -6,13 +6,12 @@ import calendar
 import functools
 import os
 import pwd
-import re
 import time
 from typing import Any
 
 from workbench.printable import plain, share_done
 from workbench.runs.catalogue.experiment_name import experiment_of
-from workbench.runs.folder import RunFolder
+from workbench.runs.folder import RunFolder, stamp_in
 from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.labels import name_of, read_labels
 from workbench.runs.message import message_of
@@ -24,7 +23,6 @@ from workbench.scored_text import part_mark
 
 LONGEST_REASON = 100
 """Characters of a run's error in a table."""
-_STAMP = re.compile(r"[0-9]{8}-[0-9]{6}(?=-)")
 
 
 def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
@@ -116,10 +114,9 @@ def started_of(folder: RunFolder, state: RunState, origin: Origin | None = None)
 
 def launched_of(folder: RunFolder) -> float | None:
     """Unix seconds of the launch: the time in the id, else when the recipe was written; None when nothing tells."""
-    stamp = _STAMP.match(folder.id)
     try:
-        if stamp:
-            return float(calendar.timegm(time.strptime(stamp[0], "%Y%m%d-%H%M%S")))
+        if stamp := stamp_in(folder.id):
+            return float(calendar.timegm(time.strptime(stamp, "%Y%m%d-%H%M%S")))
         return os.stat(folder.recipe).st_mtime
     # Digits that are no date, as in an id that somebody made up, or no recipe.
     except (OSError, ValueError):

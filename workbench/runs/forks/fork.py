@@ -109,6 +109,8 @@ def _copy_checkpoint(folder: RunFolder, step: int | None, target: Path) -> Path:
             problem = problem_with(copy)
         except FileNotFoundError:
             problem = "it was deleted meanwhile"
+        except PermissionError as error:
+            problem = f"it cannot be read ({error})"
         if problem is None:
             return copy
         problems.append(f"{path.name}: {problem}")

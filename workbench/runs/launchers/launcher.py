@@ -82,9 +82,9 @@ class Launcher(ABC):
         Raises:
             RunError: the supervisor could not be started; the run is marked failed.
         """
-        place = working_folder(folder) if resume else Path.cwd()
         turn: Turn | None = None
         try:
+            place = working_folder(folder) if resume else Path.cwd()
             # Once before the start, without a pid: should this process die right after it, the run can still be
             # resumed.
             handle = Handle(self.name, str(place), **launch_environment())
