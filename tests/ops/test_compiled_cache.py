@@ -49,7 +49,8 @@ def test_half_a_library_is_made_anew(tmp_path: Path) -> None:
     assert done.stdout == "mended\n", done.stderr
 
 
-def test_other_errors_and_a_file_that_stays_damaged_are_raised(tmp_path: Path) -> None:
+def test_other_errors_and_a_file_that_stays_damaged_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     assert damaged_library(ValueError("no.so: no such file")) is None
     with pytest.raises(ValueError, match="something else"):
         mending(lambda: (_ for _ in ()).throw(ValueError("something else")))
@@ -64,6 +65,19 @@ def test_other_errors_and_a_file_that_stays_damaged_are_raised(tmp_path: Path) -
     with pytest.raises(ImportError, match="file too short"):
         mending(compile_again)
     assert len(calls) == 2
+
+
+def test_a_library_that_is_not_of_the_cache_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    path = tmp_path / "libm.so"
+    path.write_text("a script of the linker")
+
+    def load_it() -> None:
+        raise OSError(f"{path}: invalid ELF header")
+
+    with pytest.raises(OSError, match="invalid ELF header"):
+        mending(load_it)
+    assert path.exists()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -26,11 +27,30 @@ from workbench.runs.catalogue.summary import summary
 from workbench.runs.folder import RunFolder, read_json
 from workbench.runs.state import fill_reserve, write_state
 from workbench.training import checkpoint, worker
+from workbench.training.task import RecipeTask
 
 Live = Callable[..., LiveRun]
 Line = tuple[tuple[str, int], ...]
 # Every kind of write within two steps: telemetry, state, evaluations, checkpoints.
 SHORT = {"amount": 2, "unit": "steps", "evaluations": 2, "checkpoint_seconds": 1e-6}
+
+
+def test_a_resume_on_a_full_disk_does_not_cost_the_tokenizer(tiny: Recipe, tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run")
+    run.path.mkdir()
+    task = RecipeTask(tiny)
+    task.prepare(run, False, lambda line: None)
+    whole = run.tokenizer.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+        with pytest.raises(OSError, match="large"):
+            task.prepare(run, True, lambda line: None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert run.tokenizer.read_bytes() == whole
 
 
 class FaultyDisk:

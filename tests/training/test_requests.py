@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from workbench.runs import control
 from workbench.runs.folder import RunFolder, read_object
 from workbench.telemetry import read_telemetry
 from workbench.training import profiling, requests
+from workbench.training import session as sessions
 from workbench.training.session import Session
 from workbench.training.status import Status
 
@@ -85,6 +87,19 @@ def test_a_profile_is_in_the_folder_and_in_the_answer(session: Session, monkeypa
     answer = control.outcome(session.folder, request) or {}
     assert (answer["done"], answer["text"]) == (True, profile_line(found))
     assert session.training.progress.step == 4
+
+
+def test_a_profile_that_a_full_disk_refuses_ends_no_run(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, value: object) -> None:
+        raise OSError(errno.ENOSPC, f"No space left for {path.name}")
+
+    monkeypatch.setattr(profiling, "STEPS", 1)
+    monkeypatch.setattr(sessions, "write_json", full)
+    request = control.send(session.folder, "profile")
+    session.requests.answer()
+    answer = control.outcome(session.folder, request) or {}
+    assert (answer["done"], answer["text"]) == (False, session.pause_reason)
+    assert session.pause_reason.startswith("profile.json could not be written")
 
 
 def asked_at(session: Session, monkeypatch: pytest.MonkeyPatch, requests: dict[int, str]) -> dict[str, str]:

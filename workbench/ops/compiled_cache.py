@@ -8,6 +8,7 @@ may use, though all graphs are there: 2.4 of 5.9 seconds (Intel with AMX), now o
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -50,9 +51,15 @@ def mending(compile: Callable[[], object]) -> list[Path]:
 
 
 def damaged_library(error: BaseException) -> Path | None:
-    """The library that the dynamic loader could not read, if that is what went wrong."""
-    match = _DAMAGED.search(str(error))
-    return Path(match[1]) if match else None
+    """The library of the cache that the dynamic loader could not read, if that is what went wrong."""
+    if (match := _DAMAGED.search(str(error))) is None:
+        return None
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    # Triton keeps its own there unless it is told otherwise. Whatever else cannot be read is not ours to delete.
+    folders = (cache_dir(), os.environ.get("TRITON_CACHE_DIR") or cache_dir())
+    found = os.path.realpath(match[1])
+    return Path(match[1]) if any(found.startswith(os.path.realpath(each) + os.sep) for each in folders) else None
 
 
 def probe_instructions(folder: Path) -> None:

@@ -30,10 +30,13 @@ PEAK_FLOPS: dict[str, dict[str, float]] = {
     "L4": {"bf16": 121e12, "fp16": 121e12, "fp32": 30.3e12, "tf32": 60e12, "fp8": 242e12},
     "RTX 4090": {"bf16": 165e12, "fp16": 165e12, "fp32": 82.6e12, "tf32": 82.6e12, "fp8": 330e12},
     "RTX 3090": {"bf16": 71e12, "fp16": 71e12, "fp32": 35.6e12, "tf32": 35.6e12},
+    "V100-PCIE": {"fp16": 112e12, "fp32": 14e12},
     "V100": {"fp16": 125e12, "fp32": 15.7e12},
     "T4": {"fp16": 65e12, "fp32": 8.1e12},
 }
 """Peak rate by whole words of the device's name (the first that fits) and precision."""
+_OTHER_CHIP = re.compile(r"\b(?:NVL|Ti|D|Laptop|Max-Q|MIG)\b")
+"""In the name of what is sold like one of them, or of a part of one, and has another rate."""
 
 PACKAGES = ("torch", "numpy", "pydantic", "tokenizers", "safetensors", "transformers")
 SETTLED_STEPS = 10
@@ -49,7 +52,7 @@ def peak_flops(mode: Mode) -> float | None:
     name = torch.cuda.get_device_name()
     # Whole words: an L40 is no L4, a T400 no T4, and a wrong peak makes a wrong MFU that looks right.
     found = (rates for part, rates in PEAK_FLOPS.items() if re.search(rf"\b{part}\b", name))
-    return next(found, {}).get(mode.precision)
+    return None if _OTHER_CHIP.search(name) else next(found, {}).get(mode.precision)
 
 
 def gemm_flops(mode: Mode) -> float:

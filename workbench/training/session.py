@@ -251,7 +251,7 @@ class Session:
             # From here on MFU is a share of what holds now.
             self.environment["gemm_flops"] = machine.gemm_flops(self.engine.mode)
             self.training.recorder.peak_flops = self._peak_flops
-            write_json(self.folder.environment, self.environment)
+            self._write(self.folder.environment, self.environment)
 
     def evaluate(self, *, final: bool) -> Evaluation:
         """Held-out loss now: written to evaluations, telemetry and state; not charged to the budget.
@@ -274,7 +274,7 @@ class Session:
             "evaluated_tokens": result.tokens,
         }
         self._evaluations["heldout"].append(point)
-        self._write_evaluations()
+        self._write(self.folder.evaluations, self._evaluations)
         bits = {} if result.bits_per_byte is None else {"bits_per_byte": result.bits_per_byte}
         self.writer.scalars(progress.step, progress.seconds, progress.tokens, heldout_loss=result.loss, **bits)
         text = f"held-out loss {result.loss:.4f} nats over {result.tokens:,} tokens"
@@ -285,8 +285,11 @@ class Session:
     def profile(self) -> str:
         """Where the time of the coming steps goes, in words; a stop or pause ends it early."""
         self.status.write(message="profiling")
-        write_json(self.folder.profile, found := profiled(self.training, self.requests.interruption))
+        found = profiled(self.training, self.requests.interruption)
+        written = self._write(self.folder.profile, found)
         self.status.write(message=self.pause_reason)
+        if not written:
+            raise RunError(self.pause_reason)
         return profile_line(found)
 
     def save(self) -> Path | None:
@@ -334,21 +337,21 @@ class Session:
             self.requests.answer()
             time.sleep(0.1)
         if not self.stop_reason:
-            self._write_evaluations()
+            self._write(self.folder.evaluations, self._evaluations)
             # The pause may have used it; where it cannot be filled the disk is full again, and the next write says so.
             with contextlib.suppress(OSError):
                 fill_reserve(self.folder)
             self.status.write(status="running", message="")
             self.writer.event(step, "resume", "going on")
 
-    def _write_evaluations(self) -> bool:
-        """Bring ``evaluations.json`` up to date; False on a full disk: the run stands still until there is space."""
+    def _write(self, path: Path, value: Any) -> bool:
+        """Replace a file of the run; False on a full disk: the run stands still until there is space."""
         try:
-            write_json(self.folder.evaluations, self._evaluations)
+            write_json(path, value)
         except OSError as error:
             if not disk_full(error):
                 raise
-            self.pause(f"{self.folder.evaluations.name} could not be written ({error}); {FREE_SPACE}")
+            self.pause(f"{path.name} could not be written ({error}); {FREE_SPACE}")
             return False
         return True
 
@@ -363,7 +366,7 @@ class Session:
         while True:
             self._evaluations["result"] = self._result()
             saved = self.save()
-            if (self._write_evaluations() and saved) or self.stop_reason:
+            if (self._write(self.folder.evaluations, self._evaluations) and saved) or self.stop_reason:
                 break
             # What a full disk refuses now would be lost with the process.
             self._stand_still(self.pause_reason)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
+from pathlib import Path
 from typing import Any, Protocol
 
+from workbench.atomic import write_bytes
 from workbench.choices.data.data import Say
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.engine import Engine
@@ -70,7 +71,7 @@ class RecipeTask:
             raise DataError(f"{error}{way_on if trained else ''}") from None
         self.fingerprint, self._folder = self._prepared.fingerprint, folder
         # Copies, as of the held-out set below: caches get cleared, and a run's folder must be enough to use its model.
-        shutil.copyfile(self._prepared.tokenizer_file, folder.tokenizer)
+        write_bytes(folder.tokenizer, Path(self._prepared.tokenizer_file).read_bytes())
 
     def assemble(self, engine: Engine) -> AssembledRecipe:
         """See :func:`workbench.training.assemble.assemble`."""
