@@ -157,7 +157,7 @@ def test_a_tuning_that_has_just_begun_is_shown_without_an_empty_table(
 def test_who_follows_one_that_is_cancelled_hears_how_its_runs_ended(
     planned: Planned, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Run, "stop", lambda run: None)
+    monkeypatch.setattr(Run, "ask", lambda run, verb, **_: None)
     begun, starter = begin(*planned()), Trained()
     advance(begun.folder, starter, RATES)
     begun.cancel()

@@ -12,12 +12,15 @@ import pytest
 from tests.racing.conftest import Starter, loss, written
 from workbench.errors import EngineError, RunError
 from workbench.experiments import launching
+from workbench.racing import advance as racing
 from workbench.racing.advance import advance, cancel
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.race import Race
 from workbench.racing.race_folder import RaceFolder
 from workbench.racing.standing import run_folder
+from workbench.runs import control
 from workbench.runs.labels import read_labels
+from workbench.runs.lease import claim
 from workbench.runs.run import Run
 from workbench.runs.state import write_state
 
@@ -153,6 +156,53 @@ def test_cancelling_ends_it_for_good(planned: Planned) -> None:
     assert len(starter.launched) == count
     with pytest.raises(RunError, match="is cancelled"):
         cancel(folder)
+
+
+def asked(plan: RacePlan, entry: Entry) -> list[str]:
+    """What a run was asked, and has not answered."""
+    folder = run_folder(plan, entry)
+    return [request.verb for request in control.pending(folder) if not control.refusal(folder, request)]
+
+
+def test_who_was_killed_while_he_cancelled_can_do_so_again(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = replace(planned(), at_once=2)
+    folder, starter = written(plan), Starter(plan, loss)
+    advance(folder, starter)
+    # A page steers one of them: of an experiment that ends, it goes on no more than the others.
+    claim(run_folder(plan, starter.going[0]), "a page")
+
+    def killed(_runs: object) -> list[str]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(racing, "stop", killed)
+        with pytest.raises(KeyboardInterrupt):
+            cancel(folder)
+    assert (folder.read_state()["status"], asked(plan, starter.going[0])) == ("cancelled", [])
+    assert cancel(folder) == [plan.run_id(entry) for entry in starter.going]
+    assert [asked(plan, entry) for entry in starter.going] == [["stop"], ["stop"]]
+    assert [event["kind"] for event in folder.read_events()].count("cancelled") == 1
+
+
+def test_a_run_that_was_withdrawn_is_stopped_also_where_the_driver_was_killed_before(
+    planned: Planned, tiny: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = replace(planned({"baseline": tiny, "broken": tiny, "mine": tiny}, reference=()), at_once=5)
+    folder, starter = written(plan), Starter(plan, loss)
+    advance(folder, starter)
+    write_state(run_folder(plan, Entry("broken", 0)), status="failed", error="the loss is nan")
+
+    def killed(_runs: object) -> list[str]:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(launching, "stop", killed)
+        with pytest.raises(RuntimeError):
+            advance(folder, starter)
+    assert asked(plan, Entry("broken", 1)) == []
+    for _ in range(2):
+        advance(folder, starter)
+    assert asked(plan, Entry("broken", 1)) == ["stop"], "and once"
 
 
 def test_two_races_of_one_runs_folder(planned: Planned) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,11 +14,13 @@ from tests.forecasting.machine_rates import RATES
 from tests.sweeping.conftest import Planned, Starter, finish, held, loss
 from workbench.errors import EngineError, RunError
 from workbench.recipe import Recipe
+from workbench.runs import control
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.labels import read_labels
 from workbench.runs.run import Run
 from workbench.runs.state import write_state
-from workbench.sweeping.advance import advance, cancel, look
+from workbench.sweeping import advance as sweeping
+from workbench.sweeping.advance import advance, cancel, look, noise
 from workbench.sweeping.early_stopping import spared
 from workbench.sweeping.plan import Point, SweepPlan
 from workbench.sweeping.sweep import begin
@@ -155,7 +159,7 @@ def test_weak_points_are_ended_at_a_quarter_but_for_those_spared(
 ) -> None:
     plan, points = stopping()
     folder, stopped = begin(plan, points).folder, []
-    monkeypatch.setattr(Run, "stop", lambda run: stopped.append(run.id))
+    monkeypatch.setattr(Run, "ask", lambda run, verb, **_: stopped.append(run.id))
     starter = Starter()
     advance(folder, starter)
     for place, (run, _) in enumerate(starter.going):
@@ -173,3 +177,43 @@ def test_weak_points_are_ended_at_a_quarter_but_for_those_spared(
         finish(RunFolder(run.path), 2.0) if run.id not in stopped else write_state(run, status="stopped")
     advance(folder, starter)
     assert folder.read_state()["status"] == "finished"
+
+
+def test_all_seeds_of_a_weak_point_end_also_where_the_driver_was_killed_before(
+    planned: Planned, tiny: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule = {"kind": "warmup_hold_decay", "warmup": 0.1, "hold": 0.5}
+    recipe = tiny.with_(optimizer={"schedule": schedule}, budget={"evaluations": 8})
+    rates = [k * 1e-3 for k in range(1, 5)]
+    plan, points = planned({"optimizer.lr": rates}, recipe, early_stopping="halving", seeds=2)
+    plan = replace(plan, at_once=8)
+    monkeypatch.setattr(sweeping, "spared", lambda sweep, index: False)
+    folder = begin(plan, points).folder
+    advance(folder, Starter())
+    for point in points:
+        run = plan.run_folder(point, 1000)
+        write_json(run.recipe, {"budget": {"amount": 200, "unit": "steps"}})
+        write_json(run.evaluations, {"heldout": [{"step": 50, "loss": 5.0 + point.index}]})
+
+    def killed(_runs: object) -> list[str]:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeping, "stop", killed)
+        with pytest.raises(RuntimeError):
+            advance(folder, Starter())
+    advance(folder, Starter())
+    asked = {(point.index, seed) for point in points for seed in plan.seeds
+             if control.pending(plan.run_folder(point, seed))}  # fmt: skip
+    assert asked == {(index, seed) for index in (2, 3) for seed in plan.seeds}
+
+
+def test_a_point_that_diverged_says_nothing_about_how_far_seeds_lie_apart(planned: Planned) -> None:
+    def diverging(values: dict[str, float], seed: int) -> float:
+        return math.nan if values["optimizer.lr"] == 4e-3 else loss(values, seed)
+
+    sweep = held(planned({"optimizer.lr": [1e-3, 2e-3, 4e-3]}, seeds=2), Starter(diverging))
+    assert 0 < noise(sweep.plan, sweep.standing) < 0.1
+    # All points the same: ranks agree with nothing.
+    same = held(planned({"optimizer.lr": [k * 1e-3 for k in range(1, 6)]}), Starter(lambda *_: 2.0))
+    assert json.dumps(same.result["would_have_ended"], allow_nan=False) != "[]"

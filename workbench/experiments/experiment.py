@@ -166,7 +166,7 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
         """End it for good and stop its runs, each with a checkpoint; returns their ids. What has ended stays.
 
         Raises:
-            RunError: it has ended.
+            RunError: it has ended, and none of its runs goes on.
         """
         stopped: list[str] = importlib.import_module(f"{self.folder.package}.advance").cancel(self.folder)
         return stopped

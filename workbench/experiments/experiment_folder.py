@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import shlex
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -44,17 +46,25 @@ def json_objects(path: Path) -> list[dict[str, Any]]:
     return [each for each in found if isinstance(each, dict)]
 
 
-def append_json(path: Path, facts: dict[str, Any]) -> None:
-    """Append one line.
+def append_json(path: Path, *facts: dict[str, Any]) -> None:
+    """Append a line for each, durably: all of them or none.
 
     Raises:
         OSError: the disk is full or the folder is gone.
     """
-    line = json.dumps(facts, ensure_ascii=False) + "\n"
-    # One write of one line: several processes may append.
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in facts).encode()
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        os.write(descriptor, line.encode())
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            # Half a line, of a power cut, must not spoil this one, too.
+            lines = b"\n" + lines
+        if os.write(descriptor, lines) < len(lines):
+            # A disk that fills up takes a part and calls it no error.
+            os.ftruncate(descriptor, size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        # What follows from it, a run of this id, may be on the disk before it otherwise.
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -162,7 +172,8 @@ class ExperimentFolder:
     @property
     def command(self) -> str:
         """What follows it in a terminal."""
-        return f"workbench {self.verb or self.noun} {self.id}"
+        found_by_id = self.path.parent == self.root()
+        return f"workbench {self.verb or self.noun} {self.id if found_by_id else shlex.quote(str(self.path))}"
 
     @property
     def tag(self) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import RunError, WorkbenchError
 from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
 from workbench.experiments.readings import Reading
+from workbench.runs import control
 from workbench.runs.folder import RunFolder
 from workbench.runs.labels import label
 from workbench.runs.run import Run
@@ -75,7 +76,8 @@ def withdraw(folder: ExperimentFolder, run: RunFolder, **facts: Any) -> None:
     Raises:
         OSError: the experiment's folder cannot be written to.
     """
-    # Before it stops: a run that was stopped by nobody known would have failed.
+    # Before it stops: a run that was stopped by nobody known would have failed. Killed in between, a driver leaves it
+    # to the next one to stop it.
     folder.add_event("withdrawn", run=run.id, **facts)
     stop([run])
 
@@ -86,25 +88,32 @@ def withdrawn(folder: ExperimentFolder) -> set[str]:
     return {run for run, kind in last.items() if kind == "withdrawn"}
 
 
-def end(folder: ExperimentFolder) -> None:
-    """Mark an experiment as cancelled.
+def end(folder: ExperimentFolder, stop_runs: Callable[[], list[str]]) -> list[str]:
+    """Mark an experiment as cancelled and stop its runs; returns their ids.
+
+    Of one that was cancelled before, those that still go: whoever did so may have been killed before it stopped them.
 
     Raises:
-        RunError: it has ended.
+        RunError: it has ended, and nothing of it goes on.
     """
     with exclusive(folder.path):
         status = folder.read_state()["status"]
-        if status in ENDED:
-            raise RunError(f"{folder.noun} '{folder.id}' is {status}: there is nothing to cancel")
-        folder.write_state("cancelled", "")
-        folder.add_event("cancelled")
+        if going := status not in ENDED:
+            folder.write_state("cancelled", "")
+            folder.add_event("cancelled")
+    stopped = stop_runs() if going or status == "cancelled" else []
+    if not (going or stopped):
+        raise RunError(f"{folder.noun} '{folder.id}' is {status}: there is nothing to cancel")
+    return stopped
 
 
 def stop(runs: Iterable[RunFolder]) -> list[str]:
-    """Stop runs, each with a checkpoint; returns the ids of those that went on."""
+    """Stop runs, each with a checkpoint and whoever steers it; returns the ids of those that nobody had asked to."""
     stopped = []
     for run in runs:
+        if any(request.verb == "stop" for request in control.pending(run)):
+            continue
         with contextlib.suppress(RunError):  # it ended meanwhile
-            Run(run).stop()
+            Run(run).ask("stop", take_over=True)
             stopped.append(run.id)
     return stopped

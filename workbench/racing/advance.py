@@ -37,6 +37,8 @@ def advance(folder: RaceFolder, start: Callable[..., Run] = launch) -> Standing:
             # Of an arm that has failed, or of a baseline against which no arm is left.
             if reading.status == "going" and entry not in now.wanted:
                 withdraw(folder, run_folder(plan, entry), **entry._asdict())
+            elif reading.status == "stopped" and reading.doing not in ("", "stopping") and entry not in now.wanted:
+                stop([run_folder(plan, entry)])
         if now.over:
             for verdict in now.verdicts.values():
                 folder.add_event("verdict", **verdict_as_json(plan, verdict))
@@ -63,9 +65,12 @@ def cancel(folder: RaceFolder) -> list[str]:
     """End a race; stops its runs, each with a checkpoint, and returns their ids. Its verdicts so far stay.
 
     Raises:
-        RunError: the race has ended.
+        RunError: the race has ended, and none of its runs goes on.
     """
-    end(folder)
-    plan = RacePlan.read(folder)
-    readings = standing(plan).readings
-    return stop(run_folder(plan, entry) for entry, reading in readings.items() if reading.status == "going")
+
+    def stop_runs() -> list[str]:
+        plan = RacePlan.read(folder)
+        readings = standing(plan).readings
+        return stop(run_folder(plan, entry) for entry, reading in readings.items() if reading.status == "going")
+
+    return end(folder, stop_runs)

@@ -114,7 +114,7 @@ def standing(
     }
     for entry, each in readings.items():
         if each.status != "done" and plan.run_id(entry) in withdrawn:
-            readings[entry] = Reading("stopped", progress=each.progress)
+            readings[entry] = Reading("stopped", doing=each.doing, progress=each.progress)
     if cancelled:
         readings = {e: each if each.status in ("done", "going") else Reading("missing") for e, each in readings.items()}
     now = judged(plan, readings)
@@ -207,8 +207,7 @@ def _to_target(
     plan: RacePlan, arm: str, ours: Sequence[Reading], target_S: Sequence[float], critical: float
 ) -> SecondsToTarget | None:
     curves = [reading.curve(plan.score, plan.shares[arm]) for reading in ours]
-    share = plan.shares[plan.baseline]
-    return seconds_to_target(curves, target_S, share.steps * share.seconds_per_step, critical) if all(curves) else None
+    return seconds_to_target(curves, target_S, plan.shares[plan.baseline].seconds, critical) if all(curves) else None
 
 
 def _margin(plan: RacePlan, base: Sequence[Reading]) -> float:

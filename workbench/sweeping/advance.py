@@ -18,7 +18,7 @@ from workbench.runs.queue.orphans import start_orphan
 from workbench.runs.run import Run
 from workbench.runs.state import exclusive
 from workbench.sweeping.early_stopping import spared, weak, why_not
-from workbench.sweeping.plan import Point, SweepPlan, add_point, read_points
+from workbench.sweeping.plan import Point, SweepPlan, add_points, read_points
 from workbench.sweeping.samplers import STEPWISE, Trial, distinct, propose
 from workbench.sweeping.sentences import progress
 from workbench.sweeping.space import Values, applied
@@ -66,6 +66,11 @@ def advance(folder: SweepFolder, start: Callable[..., Run] = launch, rates: Any 
             return now
         if plan.early_stopping and _end_weak(folder, plan, now):
             now = look(folder, plan)
+        for each in now.points:
+            if each.status == "ended early":
+                # Of all seeds, and again where a driver was killed before it did so.
+                stop(plan.run_folder(each.point, seed) for seed, reading in each.readings.items()
+                     if reading.status == "going" and reading.doing != "stopping")  # fmt: skip
         room = plan.at_once - now.going
         while len(now.wanted) < room and len(now.points) < plan.runs:
             point = next_point(plan, now, rates)
@@ -76,7 +81,7 @@ def advance(folder: SweepFolder, start: Callable[..., Run] = launch, rates: Any 
                 plan = plan_of(folder)
                 now = look(folder, plan)
                 break
-            add_point(folder, point)
+            add_points(folder, [point])
             now = look(folder, plan)
         if now.over:
             failed = "" if now.best is not None else "no point has ended with a score"
@@ -139,7 +144,8 @@ def search(plan: SweepPlan, now: Standing) -> Walk:
 
 def noise(plan: SweepPlan, now: Standing) -> float:
     """Twice the standard error of the difference of two points' scores; NaN where no point has two seeds."""
-    spread = pooled_spread([each.scores for each in now.points if each.status == "done"], fewest=1)
+    done = [each.scores for each in now.points if each.status == "done" and math.isfinite(each.score)]
+    spread = pooled_spread(done, fewest=1)
     return 2 * math.sqrt(2 / len(plan.seeds)) * spread
 
 
@@ -187,7 +193,7 @@ def ended_early(folder: SweepFolder) -> dict[int, float]:
 
 
 def _end_weak(folder: SweepFolder, plan: SweepPlan, now: Standing) -> bool:
-    """End the points that are behind at a rung; whether there were any."""
+    """Write down which points end, since they are behind at a rung; whether there were any."""
     first, found = plan.seeds[0], False
     # Of the first seed: who is behind there trains no others.
     losses = {each.point.index: losses_at_rungs(plan.run_folder(each.point, first)) for each in now.points}
@@ -201,7 +207,6 @@ def _end_weak(folder: SweepFolder, plan: SweepPlan, now: Standing) -> bool:
             folder.add_event("spared", point=index, rung=rungs[0])
             continue
         folder.add_event("ended early", point=index, rung=rungs[0], score=losses[index][rungs[-1]])
-        stop([plan.run_folder(each.point, first)])
         found = True
     return found
 
@@ -210,11 +215,12 @@ def cancel(folder: SweepFolder) -> list[str]:
     """End a sweep; stops its runs, each with a checkpoint, and returns their ids. What has ended stays.
 
     Raises:
-        RunError: the sweep has ended.
+        RunError: the sweep has ended, and none of its runs goes on.
     """
-    end(folder)
-    plan = plan_of(folder)
-    return stop(
-        plan.run_folder(each.point, seed)
-        for each in look(folder, plan).points for seed, reading in each.readings.items() if reading.status == "going"
-    )  # fmt: skip
+
+    def stop_runs() -> list[str]:
+        plan = plan_of(folder)
+        return stop(plan.run_folder(each.point, seed) for each in look(folder, plan).points
+                    for seed, reading in each.readings.items() if reading.status == "going")  # fmt: skip
+
+    return end(folder, stop_runs)

@@ -42,7 +42,7 @@ class Audit:
         agreement: Spearman's rank correlation of the losses there with those at the end.
         saved: share of the budget of all points.
         ended: indices of the points that would have been ended.
-        lost: how much worse the best that is left is than the best of all, in the score's unit; 0 if it is left.
+        lost: nats by which the best that is left is worse than the best of all; 0 if it is left.
     """
 
     rung: float

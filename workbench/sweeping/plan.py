@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,13 +115,13 @@ class SweepPlan(Plan):
         return {"space": space, "cost": Cost(**known(Cost, raw["cost"]))}
 
 
-def add_point(folder: SweepFolder, point: Point) -> None:
-    """Append a point to those of a sweep.
+def add_points(folder: SweepFolder, points: Iterable[Point]) -> None:
+    """Append points to those of a sweep.
 
     Raises:
         OSError: the disk is full or the folder is gone.
     """
-    append_json(folder.points, asdict(point))
+    append_json(folder.points, *map(asdict, points))
 
 
 def read_points(folder: SweepFolder) -> list[Point]:

@@ -158,7 +158,7 @@ class SweepResult(ExperimentResult):
             pareto=fronts(table),
             importance=shares(plan, now),
             importance_method=METHOD,
-            would_have_ended=[asdict(each) for each in audits(plan, now)],
+            would_have_ended=[finite(asdict(each)) for each in audits(plan, now)],
             recipe=plan.recipe,
             trained_on=trained_on(plan.run_folder(each.point, seed) for each in now.points for seed in each.readings),
             cost=asdict(plan.cost),

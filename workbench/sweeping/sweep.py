@@ -14,7 +14,7 @@ from workbench.experiments.shown import Shown
 from workbench.runs.run import Run
 from workbench.sweeping import advance
 from workbench.sweeping.entering import enter
-from workbench.sweeping.plan import Point, SweepPlan, add_point, read_points
+from workbench.sweeping.plan import Point, SweepPlan, add_points, read_points
 from workbench.sweeping.results import SweepResult, lines, rows, summary
 from workbench.sweeping.sentences import brief_words, cost_lines
 from workbench.sweeping.standing import Standing
@@ -223,10 +223,5 @@ def begin(plan: SweepPlan, points: Sequence[Point]) -> Sweep:
         RunError: the folder cannot be written.
     """
     folder = SweepFolder(SweepFolder.root(plan.runs_dir) / plan.id)
-
-    def fill() -> None:
-        for point in points:
-            add_point(folder, point)
-
-    folder.create(plan.to_dict(), fill)
+    folder.create(plan.to_dict(), lambda: add_points(folder, points))
     return Sweep(folder)

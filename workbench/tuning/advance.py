@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -69,20 +70,27 @@ def cancel(folder: TuningFolder) -> list[str]:
     """End a tuning with its sweep or race; stops their runs, each with a checkpoint, and returns their ids.
 
     Raises:
-        RunError: the tuning has ended.
+        RunError: the tuning has ended, and none of its runs goes on.
     """
-    end(folder)
-    plan = TuningPlan.read(folder)
-    of_sweep = sweeping.cancel(plan.sweep) if _open(plan.sweep) else []
-    return of_sweep + (racing.cancel(plan.race) if _open(plan.race) else [])
 
+    def stop_runs() -> list[str]:
+        plan = TuningPlan.read(folder)
+        stopped: list[str] = []
+        if plan.sweep.plan.is_file():
+            with suppress(RunError):  # it has ended
+                stopped += sweeping.cancel(plan.sweep)
+        if plan.race.plan.is_file():
+            with suppress(RunError):
+                stopped += racing.cancel(plan.race)
+        return stopped
 
-def _open(part: ExperimentFolder) -> bool:
-    return part.plan.is_file() and part.read_state()["status"] not in ENDED
+    return end(folder, stop_runs)
 
 
 def _carried(part: ExperimentFolder, look: Callable[[], Any]) -> bool:
-    """Bring a stage forward, unless somebody else does; whether it goes on."""
+    """Bring a stage forward, unless it has ended or somebody else does; whether it goes on."""
+    if part.read_state()["status"] in ENDED:
+        return False
     lock = _driven.setdefault(part, part.driver_lock())
     if not lock.is_locked:
         try:

@@ -99,7 +99,7 @@ def test_a_tuning_says_how_far_its_claim_is(planned_tuning: Any) -> None:
 def test_a_tuning_or_a_sweep_that_was_cancelled_says_so(
     planned_tuning: Any, planned_sweep: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Run, "stop", lambda run: None)
+    monkeypatch.setattr(Run, "ask", lambda run, verb, **_: None)
     tuning, sweep = begin_tuning(*planned_tuning()), begin_sweep(*planned_sweep())
     assert (tuning.brief, sweep.brief) == ("tuning", "no best yet")
     tuning.cancel()

@@ -105,7 +105,7 @@ def test_a_cell_that_is_saved_before_the_end_says_of_when_it_is_and_what_opens_t
 def test_the_last_look_at_one_that_was_cancelled_comes_after_its_runs_have_stopped(
     planned: Planned, cell: Cell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Run, "stop", lambda run: None)
+    monkeypatch.setattr(Run, "ask", lambda run, verb, **_: None)
     folder = written(planned())
     race, starter = Race(folder), Starter(Race(folder).plan, loss)
     advance(folder, starter)
