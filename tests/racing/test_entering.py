@@ -125,7 +125,8 @@ def test_a_run_differs_from_its_arm_in_seed_name_and_budget_alone(planned: Plann
         (["baseline", "mine"], {"budget": "5 steps"}, "too small: arm 'baseline' gets 5 steps"),
         (["baseline", "mine"], {"budget": "1 steps"}, "too small: arm 'baseline' gets 1 step for it"),
         (["baseline", "mine"], {"budget": "20 s", "reference": [0]}, "between 0.01 and 100"),
-        (["baseline", "mine"], {"alpha": 0}, "between 0 and 1"),
+        (["baseline", "mine"], {"alpha": 0}, "between 0.0001 and 1"),
+        (["baseline", "mine"], {"budget": "1e999 flops"}, "more than 0, and finite"),
     ],
 )
 def test_what_cannot_race_is_refused(

@@ -11,9 +11,11 @@ import scipy.stats
 
 from workbench.racing.sequential import (
     ALPHA,
+    MARGIN_NATS,
     MOST_MORE,
     Design,
     Estimate,
+    Word,
     counts_p,
     critical_values,
     estimate,
@@ -32,9 +34,21 @@ def ten() -> Design:
     return Design.of(10)
 
 
+def judge(design: Design, differences: list[float], margin: float = MARGIN_NATS) -> tuple[Word, Estimate | None]:
+    """As a race does: at the first look that decides, else at the last one that was reached; None before."""
+    word: Word = "undecided"
+    found = None
+    for look in design.looks:
+        if look > len(differences) or word != "undecided":
+            break
+        found = design.estimate(differences[:look])
+        word = word_of(found, margin)
+    return word, found
+
+
 def claims(design: Design, differences_RS: np.ndarray) -> float:
-    """Share of races in which a difference is claimed, each judged as a race judges it."""
-    words = [design.judge(row.tolist(), margin=0.0)[0] for row in differences_RS]
+    """Share of races in which a difference is claimed."""
+    words = [judge(design, row.tolist(), margin=0.0)[0] for row in differences_RS]
     return sum(word in ("better", "worse") for word in words) / len(words)
 
 
@@ -116,7 +130,7 @@ def test_several_arms_against_one_baseline() -> None:
     for _ in range(RACES):
         baseline_S = dice.standard_normal(6)
         arms = [dice.standard_normal(6) - baseline_S for _ in range(4)]
-        any_claim += any(design.judge(arm.tolist(), margin=0.0)[0] != "undecided" for arm in arms)
+        any_claim += any(judge(design, arm.tolist(), margin=0.0)[0] != "undecided" for arm in arms)
     assert any_claim / RACES <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / RACES)
 
 
@@ -132,6 +146,16 @@ def test_power_of_one_look_is_that_of_the_noncentral_t() -> None:
     design = Design((8,), ALPHA, critical_values((8,), ALPHA))
     tails = scipy.stats.nct(7, 1.0 * math.sqrt(8))
     assert design.power(1.0) == pytest.approx(tails.sf(design.critical[0]) + tails.cdf(-design.critical[0]), abs=0.004)
+
+
+def test_what_two_seeds_and_many_arms_can_find_is_very_large() -> None:
+    design = Design.of(2, arms=9)
+    assert design.detectable > 50
+    assert design.power(design.detectable) == pytest.approx(0.8, abs=0.005)
+
+
+def test_an_error_rate_below_what_is_simulated_claims_no_more() -> None:
+    assert min(critical_values((4, 6, 10), 1e-6)) > critical_values((4, 6, 10), 1e-3)[-1]
 
 
 @pytest.mark.parametrize(
@@ -151,13 +175,13 @@ def test_verdicts(low: float, high: float, word: str) -> None:
 
 def test_a_verdict_stands_from_the_look_that_gave_it(ten: Design) -> None:
     clear = [-0.5, -0.51, -0.49, -0.5]
-    assert ten.judge(clear[:3]) == ("undecided", None)
-    word, found = ten.judge([*clear, 3.0, -3.0])
+    assert judge(ten, clear[:3]) == ("undecided", None)
+    word, found = judge(ten, [*clear, 3.0, -3.0])
     assert (word, found.seeds if found else 0) == ("better", 4)
 
 
 def test_recipes_that_are_the_same_one() -> None:
-    word, found = Design.of(4).judge([0.0] * 4)
+    word, found = judge(Design.of(4), [0.0] * 4)
     assert (word, found) == ("equivalent", Estimate(0.0, 0.0, 0.0, 0.0, 4, 1.0))
 
 

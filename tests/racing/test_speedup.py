@@ -65,3 +65,19 @@ def test_a_difference_that_is_told_from_none_is_a_ratio_that_is_told_from_one() 
         gap, found = estimate((arm_S - np.array(BASELINE[1])).tolist(), 2.57), speedup(arm_S.tolist(), BASELINE, 2.57)
         assert found is not None
         assert (gap.high < 0) == (found.low is not None and found.low > 1)
+
+
+def test_against_a_baseline_that_hardly_gains_from_its_budget_neither() -> None:
+    """Its curve wavers, and the noise is less between two of its budgets: the ends pass 0 several times."""
+    dice = np.random.default_rng(0)
+    for _ in range(500):
+        level_S = dice.normal(0, 0.02, SEEDS)
+        runs = {r: (5 - 0.01 * math.log2(r) + level_S + dice.normal(0, 0.03, SEEDS)).tolist() for r in (0.5, 1, 2)}
+        arm_S = 4.99 + level_S + dice.normal(0, 0.03, SEEDS)
+        gap, found = estimate((arm_S - np.array(runs[1])).tolist(), 2.57), speedup(arm_S.tolist(), runs, 2.57)
+        assert found is not None
+        _, low, high = found.shown
+        ahead = low.startswith(">") or (found.low is not None and found.low > 1)
+        behind = high.startswith("<") or (found.high is not None and found.high < 1)
+        assert ahead <= (gap.high < 0)
+        assert behind <= (gap.low > 0)

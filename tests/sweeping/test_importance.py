@@ -26,6 +26,11 @@ def test_ranges_are_cut_into_neighbours_and_one_that_diverged_counts_as_the_wors
     assert found["x"] > 0.9
 
 
+def test_ranges_of_few_points_do_not_explain_everything() -> None:
+    points = [{"x": x, "y": y} for x, y in ((0.1, 0.2), (0.2, 0.9), (0.8, 0.1), (0.9, 0.8))]
+    assert importance(points, [1, 2, 3, 4], ["x", "y"]) == {"x": pytest.approx(0.8), "y": pytest.approx(0.2)}
+
+
 def test_knobs_that_some_points_do_not_have() -> None:
     points = [{"kind": "full"}, {"kind": "full"}, {"kind": "drop", "theta": 0.3}, {"kind": "drop", "theta": 0.5}]
     found = importance(points, [1, 2, 3, 4], [])

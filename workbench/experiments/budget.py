@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,8 +79,8 @@ def parse(text: object) -> Amount:
         except ValueError:
             raise RecipeError(f"budget '{text:.60}' is not a number and a unit; write {_LEGAL}") from None
         amount = Amount(found["amount"], found["unit"])
-    if not amount.amount > 0:
-        raise RecipeError(f"budget '{text:.60}': a budget must be more than 0")
+    if not 0 < amount.amount < math.inf:
+        raise RecipeError(f"budget '{text:.60}': a budget must be more than 0, and finite")
     return amount
 
 

@@ -19,7 +19,7 @@ from workbench.experiments.plan import Score, begun
 from workbench.experiments.turns import START_SECONDS, at_once
 from workbench.floors import MARGIN_NATS as FLOOR_MARGIN
 from workbench.racing.plan import Cost, RacePlan
-from workbench.racing.sequential import ALPHA, FEWEST_SEEDS, MARGIN_NATS, MOST_SEEDS, Design
+from workbench.racing.sequential import ALPHA, FEWEST_SEEDS, LEAST_ALPHA, MARGIN_NATS, MOST_SEEDS, Design
 from workbench.runs.checkpoints import problem_with
 from workbench.runs.folder import RunFolder, runs_root
 from workbench.runs.labels import name_of
@@ -69,10 +69,10 @@ def enter(
     chosen = seeds_of(seeds, "race", 0, FEWEST_SEEDS, MOST_SEEDS, "; verdicts come after 4, 6 and 10")
     check_known("score", score, get_args(Score), RecipeError)
     check_clock(clock)
-    if not (is_number(alpha) and 0 < alpha < 1 and is_number(margin) and margin >= 0):
-        raise RecipeError("alpha, the chance of a claim where there is no difference, must be between 0 and 1, and "
-                          "margin, the nats within which arms are equivalent, at least 0, got "
-                          f"{alpha!r:.60} and {margin!r:.60}")  # fmt: skip
+    if not (is_number(alpha) and LEAST_ALPHA <= alpha < 1 and is_number(margin) and margin >= 0):
+        raise RecipeError("alpha, the chance of a claim where there is no difference, must be between "
+                          f"{LEAST_ALPHA:g} and 1, and margin, the nats within which arms are equivalent, at least "
+                          f"0, got {alpha!r:.60} and {margin!r:.60}")  # fmt: skip
     ratios, weights = _ratios(reference), _weights(initial or {}, chosen)
     for recipe in recipes.values():
         recipe.check_whole()

@@ -27,6 +27,8 @@ LOOKS = (4, 6, 10)
 FEWEST_SEEDS, MOST_SEEDS = 2, 100
 ALPHA = 0.05
 """Two-sided, of a whole race: shared equally by its arms (Bonferroni)."""
+LEAST_ALPHA = 1e-4
+"""Below it critical values would hang on a few of the simulated races."""
 MARGIN_NATS = 0.02
 """Arms whose difference lies within it, whole interval and all, are called equivalent."""
 MOST_MORE = 30
@@ -80,17 +82,6 @@ class Design:
         """Of as many differences as one of the looks has."""
         return estimate(differences, self.critical[self.looks.index(len(differences))])
 
-    def judge(self, differences: Sequence[float], margin: float = MARGIN_NATS) -> tuple[Word, Estimate | None]:
-        """Verdict and estimate at the first look that decides, else at the last one that was reached; None before."""
-        word: Word = "undecided"
-        found = None
-        for look in self.looks:
-            if look > len(differences) or word != "undecided":
-                break
-            found = self.estimate(differences[:look])
-            word = word_of(found, margin)
-        return word, found
-
     def power(self, effect: float) -> float:
         """Probability that a true difference of ``effect`` standard deviations is found by the last look."""
         t_KP = _statistics(self.looks, effect, _PATHS // 10)
@@ -101,7 +92,11 @@ class Design:
         """The difference, in standard deviations of paired differences, that is found with a probability of 80%."""
         from scipy.optimize import brentq
 
-        return float(brentq(lambda effect: self.power(effect) - 0.8, 0.0, 50.0, xtol=0.005))
+        # Of two seeds and many arms it is in the hundreds.
+        top = 4.0
+        while self.power(top) < 0.8:
+            top *= 4
+        return float(brentq(lambda effect: self.power(effect) - 0.8, 0.0, top, xtol=0.005))
 
 
 def looks_of(seeds: int) -> tuple[int, ...]:
@@ -193,7 +188,7 @@ def critical_values(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
     left_P = t_KP[0] <= found[0]
     for t_P, before, look in zip(t_KP[1:], looks, looks[1:], strict=False):
         # Of all paths, also of those that ended before: the increment is no conditional probability.
-        ending = round(alpha * (look - before) / looks[-1] * _PATHS)
+        ending = max(1, round(alpha * (look - before) / looks[-1] * _PATHS))
         found.append(float(np.partition(t_P[left_P], -ending)[-ending]))
         left_P &= t_P <= found[-1]
     return tuple(found)
@@ -214,6 +209,8 @@ def _statistics(looks: tuple[int, ...], effect: float, paths: int) -> np.ndarray
             squares_P += dice.chisquare(new - 1, paths)
         sum_P += added_P
         within_P = (squares_P - sum_P**2 / look) / (look - 1)
-        t_KP[k] = np.abs(sum_P) / np.sqrt(look * within_P)
+        # Of two seeds and a large effect, differences may be equal to the last digit.
+        with np.errstate(divide="ignore"):
+            t_KP[k] = np.abs(sum_P) / np.sqrt(look * np.maximum(within_P, 0.0))
         before = look
     return t_KP

@@ -69,26 +69,26 @@ def speedup(arm_S: Sequence[float], baseline_BS: Mapping[float, Sequence[float]]
     gap_RS = np.asarray(arm_S, dtype=np.float64) - baseline_RS
     mean_R = gap_RS.mean(axis=1)
     half_R = critical * gap_RS.std(axis=1, ddof=1) / math.sqrt(gap_RS.shape[1])
-    # The baseline gets better with its budget, so the gap rises with the ratio: below 0 the arm is still ahead.
-    gaps = (mean_R, mean_R + half_R, mean_R - half_R)
-    factor, low, high = (_crossing(ratio_R, gap_R) for gap_R in gaps)
-    shown = [_shown(end, gap_R, budgets) for end, gap_R in zip((factor, low, high), gaps, strict=True)]
-    return Speedup(factor, low, high, (shown[0], shown[1], shown[2]))
+    # The baseline gets better with its budget, so the gap rises with the ratio: below 0 the arm is still ahead. A curve
+    # that wavers, or whose noise does, passes 0 several times: all ratios that a test does not tell apart lie between
+    # the first place at which the arm may be behind and the last one at which it may be ahead.
+    below, above = f"< {budgets[0]:g}x", f"> {budgets[-1]:g}x"
+    low = _first(ratio_R, mean_R + half_R, below, above)
+    factor, high = (_first(ratio_R[::-1], -gap_R[::-1], above, below) for gap_R in (mean_R, mean_R - half_R))
+    return Speedup(factor[0], low[0], high[0], (factor[1], low[1], high[1]))
 
 
-def _crossing(ratio_R: np.ndarray, gap_R: np.ndarray) -> float | None:
-    """The ratio at which a gap passes 0 from below; None where it lies beyond the measured ones."""
-    if gap_R[0] > 0 or gap_R[-1] < 0:
-        return None
-    # A curve that wavers may pass several times: the last place from which on the baseline stays ahead.
-    before = int(np.flatnonzero(gap_R <= 0)[-1])
-    if before == len(gap_R) - 1 or gap_R[before] == 0:
-        return math.exp(ratio_R[before])
-    share = gap_R[before] / (gap_R[before] - gap_R[before + 1])
-    return math.exp(ratio_R[before] + share * (ratio_R[before + 1] - ratio_R[before]))
+def _first(ratio_R: np.ndarray, gap_R: np.ndarray, before: str, behind: str) -> tuple[float | None, str]:
+    """The first ratio at which a gap is 0 or more, and as text; None where it lies before the first or behind the last.
 
-
-def _shown(ratio: float | None, gap_R: np.ndarray, budgets: Sequence[float]) -> str:
-    if ratio is not None:
-        return f"{ratio:.2g}x"
-    return f"> {budgets[-1]:g}x" if gap_R[-1] < 0 else f"< {budgets[0]:g}x"
+    Args:
+        before, behind: what to say of it there.
+    """
+    at = int(np.argmax(gap_R >= 0))
+    if gap_R[at] < 0:
+        return None, behind
+    if at == 0 and gap_R[0] > 0:
+        return None, before
+    share = gap_R[at - 1] / (gap_R[at - 1] - gap_R[at]) if at else 0.0
+    ratio = math.exp(ratio_R[at - 1] + share * (ratio_R[at] - ratio_R[at - 1]) if at else ratio_R[0])
+    return ratio, f"{ratio:.2g}x"

@@ -4,7 +4,7 @@ Scores are replaced by their ranks, so that one run that diverged does not stand
 
 .. math:: \eta^2 = \sum_v n_v (\bar r_v - \bar r)^2 / \sum_i (r_i - \bar r)^2
 
-is the share of the ranks' variance between its values; a range is cut into at most four parts of equal count. On a
+is the share of the ranks' variance between its values; a range is cut into parts of equal count, four at most. On a
 whole grid these are the main effects of a functional ANOVA, and with what is left, the interplay of knobs and luck,
 they add up to 1. Elsewhere they overlap. (Optuna's fANOVA fits a forest of scikit-learn's to the same end, and needs
 far more points than a sweep here has.)
@@ -55,6 +55,8 @@ def importance(points: Sequence[Mapping[str, Any]], scores: Sequence[float], ran
 def _groups(values: Sequence[Any], numbers: bool) -> list[np.ndarray]:
     """Places of equal values; of numbers of a range, of neighbours."""
     if numbers and all(value is not None for value in values):
-        return np.array_split(np.argsort(np.array(values, dtype=np.float64), kind="stable"), _PARTS)
+        # Parts of one point each would explain everything.
+        parts = min(_PARTS, len(values) // 2)
+        return np.array_split(np.argsort(np.array(values, dtype=np.float64), kind="stable"), parts)
     keys = np.array([json.dumps(value, sort_keys=True) for value in values])
     return [np.flatnonzero(keys == key) for key in dict.fromkeys(keys)]
