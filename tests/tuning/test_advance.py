@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +18,7 @@ from workbench.recipe import Recipe
 from workbench.runs.run import Run
 from workbench.runs.state import write_state
 from workbench.tuning.advance import advance, cancel
+from workbench.tuning.sentences import progress
 from workbench.tuning.tune import begin
 
 
@@ -132,12 +136,10 @@ def test_a_driver_that_is_killed_anywhere_loses_nothing(planned: Planned) -> Non
     assert len(names) == len(set(names)), "every run once"
 
 
-def test_cancelling_ends_both_stages_for_good(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped: list[str] = []
-    monkeypatch.setattr(Run, "stop", lambda run: stopped.append(run.id))
+def test_cancelling_ends_both_stages_for_good(planned: Planned) -> None:
     tuning, starter = begin(*planned()), Starter()
     advance(tuning.folder, starter, RATES)
-    assert tuning.cancel() == stopped != []
+    assert tuning.cancel() == [folder.id for folder, _ in starter.going] != []
     assert (tuning.status, tuning.sweep.status, tuning.stage) == ("cancelled", "cancelled", "tuning")
     assert "cancelled: 0 of at most 19 settings done" in tuning.summary
     assert "now optimizer.lr" not in tuning.summary
@@ -163,6 +165,32 @@ def test_a_stage_that_somebody_ends_fails_it_with_the_reason(planned: Planned) -
     tuning.sweep.folder.write_state("cancelled", "")
     advance(tuning.folder, starter, RATES)
     assert (tuning.status, tuning.message) == ("failed", "its sweep cancelled")
+
+
+def test_what_was_found_stays_where_the_runs_that_found_it_were_deleted_for_good(planned: Planned) -> None:
+    tuning, starter = begin(*planned()), Trained()
+    while tuning.stage != "tuned, not yet confirmed":
+        advance(tuning.folder, starter, RATES)
+        starter.end_all()
+    advance(tuning.folder, starter, RATES)
+    tried = [run for row in tuning.rows for run in row["runs"].values()]
+    for run in tried:
+        shutil.rmtree(Path(tuning.plan.runs_dir) / run)
+    while tuning.folder.read_state()["status"] == "tuning":
+        starter.end_all()
+        advance(tuning.folder, starter, RATES)
+    assert (tuning.status, tuning.stage) == ("finished", "confirmed")
+    assert (tuning.recipe.optimizer.lr, tuning.recipe.architecture.layers) == (8e-3, 1)
+    assert "confirmed: optimizer.lr 0.001 -> 0.008, architecture.layers 2 -> 1" in tuning.summary
+    assert "the budget was spent before" not in tuning.summary
+
+
+def test_whose_turn_it_is_where_a_knob_takes_none(planned: Planned) -> None:
+    axes = {"depth.theta": [0.5, 0.7], "architecture.layers": [2, 3], "depth.kind": ["full", "progressive_drop"]}
+    tuning = held(planned(axes=axes), until="nothing paid")
+    steps = tuning.standing.steps
+    assert steps[0].path == "architecture.layers", "of the depth 'full' there is no theta"
+    assert progress(tuning.plan, replace(tuning.standing, stage="tuning", steps=steps[:1])).endswith("now depth.kind")
 
 
 def test_its_stages_are_driven_by_it_while_it_lives(planned: Planned) -> None:

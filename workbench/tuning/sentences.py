@@ -63,7 +63,8 @@ def progress(plan: TuningPlan, now: Standing, *, ended: bool = False) -> str:
 def _turn(now: Standing) -> str:
     """The knob whose turn it is."""
     paths = list(now.sweep_plan.space)
-    return paths[len(now.steps) % len(paths)] if now.steps else paths[0]
+    # Knobs that the present choices do not have take no turn.
+    return paths[(paths.index(now.steps[-1].path) + 1) % len(paths)] if now.steps else paths[0]
 
 
 def why(step: Step, score: str) -> str:

@@ -9,12 +9,14 @@ from workbench.experiments.launching import refused, withdrawn
 from workbench.racing.plan import RacePlan
 from workbench.racing.standing import Standing as RaceStanding
 from workbench.racing.standing import standing as race_standing
+from workbench.runs.folder import read_object
 from workbench.sweeping.advance import look, plan_of, search
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.space import applied
 from workbench.sweeping.standing import Standing as SweepStanding
 from workbench.sweeping.stepwise import Settings, Step
 from workbench.tuning.plan import TUNED, TuningPlan
+from workbench.tuning.tuning_folder import TuningFolder
 
 if TYPE_CHECKING:
     from workbench.recipe import Recipe
@@ -70,7 +72,13 @@ def standing(plan: TuningPlan) -> Standing:
     changed = {path: (start.get(path), value) for path, value in found.current.items() if start.get(path) != value}
     # One that was cancelled, or has failed, has decided nothing.
     over = plan.sweep.read_state()["status"] == "finished"
-    begun = Standing(sweep_plan, sweep, found.steps, recipe, changed, cut_short=over and not found.over)
+    decided = read_object(TuningFolder(TuningFolder.root(plan.runs_dir) / plan.id).evidence) if over else {}
+    if decided:
+        # Runs that it was decided by may have been deleted for good since.
+        recipe = replace(plan, recipe=decided["recipe"]).base()
+        changed = {path: (before, after) for path, (before, after) in decided["changed"].items()}
+    cut_short = over and sweep.over and not found.over
+    begun = Standing(sweep_plan, sweep, found.steps, recipe, changed, cut_short=cut_short)
     if not over or not plan.race.plan.is_file():
         stage: Stage = "tuning" if not over else "tuned, not yet confirmed" if changed else "nothing paid"
         return replace(begun, stage=stage)
