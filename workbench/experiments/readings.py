@@ -15,6 +15,7 @@ from workbench.runs.trash import wherever
 
 Status = Literal["missing", "going", "lost", "stopped", "failed", "done"]
 """``stopped`` by the experiment itself, which did not need it any more."""
+_MOST_FINISHED = 4096
 MOST_ATTEMPTS = 3
 """A run that was lost so often, to reboots, to a killed supervisor or for want of space, has failed."""
 
@@ -57,6 +58,10 @@ class Reading(NamedTuple):
         return [point for point in points if all(map(math.isfinite, point))]
 
 
+_finished: dict[RunFolder, tuple[tuple[int, int], Reading]] = {}
+"""Of runs that have finished, which stays so: a driver looks at all of them twice a second, on cores that train."""
+
+
 def reading_of(folder: RunFolder, refused: Mapping[str, str]) -> Reading:
     """One run, from its folder.
 
@@ -69,10 +74,17 @@ def reading_of(folder: RunFolder, refused: Mapping[str, str]) -> Reading:
             return _done(read_object(kept.evaluations))
         why = refused.get(folder.id)
         return Reading("missing") if why is None else Reading("failed", error=f"{folder.id}: {why}")
+    written = _stamp(folder)
+    known, found = _finished.get(folder, ((0, 0), Reading("done")))
+    if written == known:
+        return found
     state = read_state(folder)
     status = actual_status(folder, state)
     if status == "finished":
-        return _done(read_object(folder.evaluations))
+        if len(_finished) >= _MOST_FINISHED:
+            _finished.clear()
+        _finished[folder] = written, (found := _done(read_object(folder.evaluations)))
+        return found
     if status in ("failed", "stopped"):
         why = state.error or ("somebody stopped it" if status == "stopped" else "no reason was written")
         again = why.startswith(DISK_FULL) and state.attempt < MOST_ATTEMPTS
@@ -81,6 +93,15 @@ def reading_of(folder: RunFolder, refused: Mapping[str, str]) -> Reading:
         error = f"{folder.id}: its processes ended without a word, {state.attempt} times"
         return Reading("lost" if state.attempt < MOST_ATTEMPTS else "failed", progress=state.progress, error=error)
     return Reading("going", doing=status, progress=state.progress)
+
+
+def _stamp(folder: RunFolder) -> tuple[int, int]:
+    """Which file the state of a run stands in now: each is a new one."""
+    try:
+        status = folder.state.stat()
+    except OSError:
+        return -1, -1
+    return status.st_ino, status.st_mtime_ns
 
 
 def underway(readings: Iterable[Reading]) -> list[str]:

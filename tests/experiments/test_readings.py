@@ -1,0 +1,23 @@
+"""Runs of an experiment, read from their folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.sweeping.conftest import finish
+from workbench.experiments import readings
+from workbench.experiments.readings import reading_of
+from workbench.runs.folder import RunFolder
+
+
+def test_a_run_that_has_finished_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, read = RunFolder(tmp_path / "a-run"), []
+    read_object = readings.read_object
+    monkeypatch.setattr(readings, "read_object", lambda path: read.append(path) or read_object(path))
+    finish(folder, 2.0)
+    assert [reading_of(folder, {}).loss for _ in range(3)] == [2.0] * 3
+    assert read == [folder.evaluations]
+    finish(folder, 1.5)
+    assert reading_of(folder, {}).loss == 1.5, "another one stands in its place"
