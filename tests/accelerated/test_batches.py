@@ -23,8 +23,11 @@ def test_tokens_rows_and_labels_are_counted() -> None:
     ids = torch.ones(3, 4, dtype=torch.long)
     mask = torch.tensor([[1, 1, 0, 0]] * 3)
     assert OwnBatch.of({"input_ids": ids}) == OwnBatch({"input_ids": ids}, 3, 12, 3)
-    batch = OwnBatch.of({"input_ids": ids, "attention_mask": mask, "labels": mask * 101 - 100})
+    batch = OwnBatch.of({"input_ids": ids + 1, "attention_mask": mask, "labels": mask * 101 - 100})
     assert (batch.rows, batch.tokens, batch.count) == (3, 6, 6)
+    # A causal model, whose labels are its ids, is not asked for the first token of a row.
+    batch = OwnBatch.of({"input_ids": ids, "attention_mask": mask, "labels": mask * 101 - 100})
+    assert (batch.rows, batch.tokens, batch.count) == (3, 6, 3)
     batch = OwnBatch.of((torch.ones(5, 2), torch.ones(5)))
     assert (batch.rows, batch.tokens, batch.count) == (5, 5, 5)
     assert OwnBatch.of("text").rows == 1

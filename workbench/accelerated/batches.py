@@ -40,8 +40,11 @@ class OwnBatch:
         """Counted, on the CPU if possible: reading a count from a GPU waits for it."""
         rows = rows_of(content)
         labels = content.get("labels") if isinstance(content, Mapping) else None
-        several = isinstance(labels, Tensor) and labels.ndim > 1 and not labels.is_floating_point()
-        count = int(torch.count_nonzero(labels != IGNORED)) if several else rows  # type: ignore[arg-type]
+        count = rows
+        if (tokens := predicted_tokens(content)) is not None:
+            count = len(tokens)
+        elif isinstance(labels, Tensor) and labels.ndim > 1 and not labels.is_floating_point():
+            count = int(torch.count_nonzero(labels != IGNORED))
         return cls(content, rows, tokens_of(content) or rows, max(1, count))
 
     def to(self, device: torch.device) -> OwnBatch:
@@ -126,6 +129,19 @@ def tokens_of(content: Any) -> int | None:
         return None
     mask = content.get("attention_mask")
     return int((mask != 0).sum()) if isinstance(mask, Tensor) and mask.shape == ids.shape else ids.numel()
+
+
+def predicted_tokens(content: Any) -> Tensor | None:
+    """Labels of a batch, flat, where they are tokens of its ``input_ids`` (B, T); None where they are not.
+
+    Labels that repeat the ids are a causal model's, which is not asked for the first token of a row.
+    """
+    labels, ids = (content.get(name) if isinstance(content, Mapping) else None for name in ("labels", "input_ids"))
+    if not isinstance(labels, Tensor) or not isinstance(ids, Tensor) or labels.shape != ids.shape or ids.ndim != 2:
+        return None
+    kept = labels != IGNORED
+    asked = labels[:, 1:] if torch.equal(labels[kept], ids[kept]) else labels
+    return asked[asked != IGNORED].long().cpu()
 
 
 def length_of(loader: Any) -> int | None:

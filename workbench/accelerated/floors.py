@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from workbench.accelerated.batches import IGNORED, epoch_of
+from workbench.accelerated.batches import epoch_of, predicted_tokens
 
 MOST_BATCHES = 200
 """Of training, whose labels are counted: frequencies settle long before."""
-
-
-def predicted_tokens(content: Any) -> Tensor | None:
-    """Labels of a batch, flat, where they are tokens of its ``input_ids`` (B, T); None where they are not.
-
-    Labels that repeat the ids are a causal model's, which is not asked for the first token of a row.
-    """
-    labels, ids = (content.get(name) if isinstance(content, Mapping) else None for name in ("labels", "input_ids"))
-    if not isinstance(labels, Tensor) or not isinstance(ids, Tensor) or labels.shape != ids.shape or ids.ndim != 2:
-        return None
-    kept = labels != IGNORED
-    asked = labels[:, 1:] if torch.equal(labels[kept], ids[kept]) else labels
-    return asked[asked != IGNORED].long().cpu()
 
 
 def vocabulary_of(model: nn.Module) -> int | None:

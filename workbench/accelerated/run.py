@@ -105,7 +105,7 @@ def accelerate(
             ``input_ids`` counts its rows as tokens.
         name, notes, seed: of the run; the seed decides the order of a shuffling loader, dropout and layer dropping.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
-        resume: a run of the same model and loader to continue, with its choices, instead of starting a new one.
+        resume: a run of the same model and loader to go on with, under its choices and budget, instead of a new one.
         **choices: ``optimizer``, ``depth`` and ``execution``, each as in a recipe. Left out: ``torch.optim.AdamW`` as
             it is by itself (``optimizer={"lr": 3e-4}`` changes a knob of that; a kind that is named comes with this
             package's schedule and clipping), all layers, and float32 without compilation.
@@ -120,8 +120,7 @@ def accelerate(
         >>> run.watch()  # doctest: +SKIP
     """
     check_model(model)
-    if other := _training.get(model):
-        raise RunError(f"this model is in training by run '{other}'; stop that first, or wait for it")
+    _check_free(model)
     check_loader(loader, "loader")
     if heldout is not None:
         check_loader(heldout, "heldout")
@@ -129,7 +128,8 @@ def accelerate(
     loss = loss_of_model if loss is None else loss
     check_loss(loss)
     if resume is not None:
-        return _resumed(resume, runs_dir, choices, model, loader, heldout, loss)
+        said = {**choices, "layers": layers, "budget": budget, "name": name, "notes": notes, "seed": seed}
+        return _resumed(resume, runs_dir, said, model, loader, heldout, loss)
     depth = depth_of(choices.get("depth", "full"))
     check_width(depth)
     execution = execution_of(choices.get("execution", {}))
@@ -197,6 +197,8 @@ class AcceleratedRun(Run):
         if self.status not in FINAL or self.status == "finished":
             return super().resume(timeout, controller=controller, take_over=take_over)
         self._done.wait()
+        # Another run may have begun with it since.
+        _check_free(self._given.model)
         _again(self)
         return f"{resuming(self.folder)}, attempt {self.state.attempt}"
 
@@ -270,13 +272,18 @@ class _TiedStatus(Status):
             self._end("stopped, since the program that trained it has ended: run.wait() waits for the end of a run")
 
 
+def _check_free(model: nn.Module) -> None:
+    if other := _training.get(model):
+        raise RunError(f"this model is in training by run '{other}'; stop that first, or wait for it")
+
+
 def _again(run: AcceleratedRun) -> AcceleratedRun:
     """One more attempt of a run that ended."""
     return run._start(run.recipe, begin(run.folder, attempt=run.state.attempt + 1), resume=True)
 
 
 def _resumed(
-    resume: str | Path | Run, runs_dir: str | Path | None, choices: Mapping[str, Any], model: nn.Module,
+    resume: str | Path | Run, runs_dir: str | Path | None, said: Mapping[str, Any], model: nn.Module,
     loader: Iterable[Any], heldout: Iterable[Any] | None, loss: LossFunction,
 ) -> AcceleratedRun:  # fmt: skip
     earlier = resume if isinstance(resume, Run) else Run(resume, runs_dir)
@@ -284,9 +291,10 @@ def _resumed(
         raise RunError(
             f"run '{earlier.id}' trains what its recipe says: `workbench resume {earlier.id}` goes on with it"
         )
-    if choices:
+    known = inspect.signature(accelerate).parameters
+    if asked := [word for word, value in said.items() if word not in known or value != known[word].default]:
         raise RecipeError(
-            f"{', '.join(choices)}: a run goes on under the choices that it began with; begin a new one for others, "
+            f"{', '.join(asked)}: a run goes on under the choices that it began with; begin a new one for others, "
             "or turn single knobs while it trains with run.set(...)"
         )
     status, recipe = actual_status(earlier.folder), earlier.recipe
