@@ -122,22 +122,25 @@ def test_the_two_that_everything_names_are_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stem", "refused"),
-    [("10_train", {"preset": "quikstart"}), ("20_race", {"mine": "quikstart"}), ("22_sweep", {"recipe": "quikstart"})],
+    ("stem", "refused", "written"),
+    [
+        ("10_train", "preset", ["results.json", "results.xml"]),
+        ("20_race", "mine", ["race.json", "race.xml", "race.html"]),
+        ("22_sweep", "recipe", ["sweep.json", "sweep.html"]),
+    ],
 )
 def test_refused_parameters_leave_no_results_of_an_earlier_run(
-    stem: str, refused: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stem: str, refused: str, written: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     parameters, first, *_ = (cell.source for cell in _code(FOLDER / f"{stem}.ipynb"))
     exec(parameters, names)
-    written = [names["results_path"], Path(names["results_path"]).with_suffix(".xml"), names.get("report_path")]
-    earlier = [tmp_path / name for name in written[: 1 if stem == "22_sweep" else None] if name]
+    earlier = [tmp_path / name for name in written]
     for path in earlier:
         path.write_text("an earlier run")
     with pytest.raises(WorkbenchError, match="quikstart"):
-        exec(first, names | refused | {"runs_dir": str(tmp_path / "runs")})
+        exec(first, names | {refused: "quikstart", "runs_dir": str(tmp_path / "runs")})
     assert [path for path in earlier if path.exists()] == []
 
 

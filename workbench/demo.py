@@ -2,7 +2,8 @@
 
     python -m workbench.demo [--seconds 120] [--out out] [--runs runs]
 
-Exit codes: 0 done; 1 a run failed; 2 the request was wrong; 3 the fast run learned word frequencies only; 130 stopped.
+Exit codes: 0 done; 1 a run failed, or files could not be written; 2 the request was wrong; 3 the fast run learned word
+frequencies only; 130 stopped.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         compare(recipes, options.out, options.runs, Console())
     except (RunFailed, TargetMissed, WorkbenchError, OSError) as error:
         errors.print(Text(f"error: {error}"), style="bold red")
-        return 1 if isinstance(error, RunFailed) else 3 if isinstance(error, TargetMissed) else 2
+        return 2 if isinstance(error, WorkbenchError) else 3 if isinstance(error, TargetMissed) else 1
     except KeyboardInterrupt:
         return 130
     return 0

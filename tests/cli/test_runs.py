@@ -177,6 +177,8 @@ def test_the_log(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
     assert rest == ["its process printed:", "two", "three"]
     assert main(["log", alive.id, "--runs", str(alive.path.parent), "--json"]) == 0
     assert [event["step"] for event in json.loads(capsys.readouterr().out)["events"]] == [0, 7, 9]
+    assert main(["log", alive.id, "--runs", str(alive.path.parent), "--lines", "0"]) == 2
+    assert "--lines 0 shows nothing" in capsys.readouterr().err
 
 
 def test_the_log_of_a_lost_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

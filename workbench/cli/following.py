@@ -104,18 +104,21 @@ def begun(held: Held, options: argparse.Namespace) -> int:
 
 def _listed(kind: type[Held], options: argparse.Namespace) -> int:
     """Print all of a kind that were begun as such, newest first."""
-    noun, plural = kind.kind.noun, kind.kind.plural
-    all_of = [kind(each, options.runs) for each in reversed(kind.kind.ids(options.runs))]
+    noun, plural, root = kind.kind.noun, kind.kind.plural, kind.kind.root(options.runs)
+    all_of = (kind(kind.kind(root / each)) for each in reversed(kind.kind.ids(options.runs)))
     # A tuning stands for its sweep and its race: `workbench tune` lists it.
-    all_of = [each for each in all_of if not each.folder.is_stage]
-    rows = [{noun: each.id, "name": each.plan.name, "status": each.status, "message": each.message} for each in all_of]
+    rows = [
+        {noun: each.id, "name": each.folder.name, "status": each.status, "message": each.message}
+        for each in all_of
+        if not each.folder.is_stage
+    ]
     if options.json:
         print(json.dumps({plural: rows}))
         return DONE
     for row in rows:
         print("  ".join(plain(text, 100) for text in row.values() if text))
     if not rows:
-        print(f"no {plural} in {kind.kind.root(options.runs)}")
+        print(f"no {plural} in {root}")
     return DONE
 
 

@@ -141,7 +141,13 @@ def graphs(options: argparse.Namespace) -> int:
 
 
 def log(options: argparse.Namespace) -> int:
-    """Print the last events of the run, then the end of what its process printed."""
+    """Print the last events of the run, then the end of what its process printed.
+
+    Raises:
+        RunError: of less than one line.
+    """
+    if options.lines < 1:
+        raise RunError(f"--lines {options.lines} shows nothing; give 1 or more")
     run = Run(options.run, options.runs)
     # Of a lost run nobody was there to write down how it ended.
     lost = lost_event(run.folder, read_state(run.folder))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from html import escape
 from statistics import fmean
 
 import numpy as np
@@ -18,6 +17,7 @@ from workbench.floors import Yardstick
 from workbench.plots.curves import Curve
 from workbench.plots.race import Arm, Gap, RacePicture, Reach, race_curves, race_differences
 from workbench.plots.race_tables import curves_table, differences_table
+from workbench.plots.static import inline_table
 from workbench.printable import plain
 from workbench.quantities import SECONDS_AHEAD
 from workbench.racing.plan import Entry, RacePlan
@@ -26,8 +26,6 @@ from workbench.racing.standing import Standing, run_folder
 from workbench.racing.tables import arms_html
 from workbench.runs.folder import read_object
 from workbench.runs.trash import wherever
-
-_CELL = "text-align:left;padding:2px 12px 2px 0"
 
 
 def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
@@ -126,10 +124,7 @@ def table_html(plan: RacePlan, now: Standing) -> str:
         ratio = verdict.speedup.budget if verdict.speedup else ""
         rows.append((plain(name), word, *numbers, ratio,
                      verdict.to_target.against if verdict.to_target else ""))  # fmt: skip
-    cells = ["".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in row) for row in rows]
-    titles = "".join(f"<th style='{_CELL}'>{escape(text)}</th>" for text in head)
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+    return inline_table(head, rows)
 
 
 def _curve(evaluations: dict[str, object], share: Share) -> Curve:
