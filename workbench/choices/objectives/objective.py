@@ -116,7 +116,7 @@ class TrainingModel(nn.Module):
         for name, parameter in self.named_parameters():
             if name.startswith("backbone.blocks."):
                 continue
-            # The final norm stands above every layer and learns with the head.
+            # The final norm of our own blocks stands above every layer and learns with the head.
             below = name.startswith("backbone.") and not name.startswith("backbone.final.")
             trains = plan.embedding if below else plan.head
             parameter.requires_grad_(trains)
