@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, get_args
 
@@ -73,8 +72,8 @@ def test_knobs_are_added_in_their_order_and_what_the_device_lacks_is_left_out(ti
     assert found.tolerances["head=labelled, precision=bf16"] == ROUNDED
 
 
-@pytest.mark.process
-def test_a_real_race_of_the_layout(tiny: Recipe, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("turns_here")
+def test_a_real_race_of_the_layout(tiny: Recipe) -> None:
     tiny = tiny.with_(architecture={"dropout": 0.0}, execution={"device": "cpu", "threads": 1})
     result = execution.measure(tiny, rounds=2, steps=2, warmup=2, only=["head"])
     rows = result["contenders"]

@@ -76,9 +76,12 @@ def test_verdicts_are_shares_and_say_whether_their_target_was_met(capsys: pytest
 
     saved = {"claim": "time per token saved", "value": 0.231, "sign": ">=", "target": 0.2, "goal": 0.24, "met": True}
     dear = {"claim": "time over forecast", "value": 0.155, "sign": "<=", "target": 0.1, "goal": None}
-    methods.show({"verdicts": [saved, {**dear, "met": False}]}, Console(width=160))
+    # Of a part whose contenders all failed, too.
+    failed = {"arms": {"muon": {"error": "no such kernel"}}, "busy": []}
+    methods.show({"methods": failed, "verdicts": [saved, {**dear, "met": False}]}, Console(width=160))
     out = capsys.readouterr().out
     assert "23.1%" in out
     assert "15.5%" in out
+    assert "no such kernel" in out
     assert "target met" in out
     assert "target missed" in out

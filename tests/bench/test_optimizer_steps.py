@@ -50,16 +50,17 @@ def test_every_reading_is_kept_and_ratios_are_of_one_round(small: Recipe) -> Non
 
 
 @pytest.mark.process
-def test_json_on_stdout_and_in_the_folder(
+def test_it_is_shown_and_saved(
     small: Recipe, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(optimizer_steps.presets, "get", lambda name: small)
-    options = ["--preset", "fast", "--optimizers", "lion", "--threads", "1", "--rounds", "2", "--json"]
+    options = ["--preset", "fast", "--optimizers", "lion", "--threads", "1", "--rounds", "2"]
     assert optimizer_steps.main([*options, "--out", str(tmp_path)]) == 0
-    said = json.loads(capsys.readouterr().out)
-    saved = json.loads(Path(said["saved"]).read_text(encoding="utf-8"))
-    assert saved["results"] == said["results"]
-    assert said["results"][0]["parameters"] > 30_000
+    (path,) = tmp_path.iterdir()
+    (result,) = json.loads(path.read_text(encoding="utf-8"))["results"]
+    assert result["parameters"] > 30_000
+    assert {BASELINE, FOREACH, "lion"} == set(result["optimizers"])
+    assert "lion" in capsys.readouterr().out
 
 
 def test_an_unknown_optimizer_is_named() -> None:

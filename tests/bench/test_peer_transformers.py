@@ -6,12 +6,14 @@ import io
 import json
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from workbench.bench import contender, timed_trainer
+from tests.bench.here import said
+from workbench.bench import timed_trainer
 from workbench.bench.contender import Stage
 from workbench.bench.peers import same_maths, trainer
 from workbench.choices.data.order import RowOrder
@@ -21,6 +23,7 @@ from workbench.recipe import Recipe
 pytest.importorskip("transformers", reason="needs the package transformers")
 from workbench.bench import peer_transformers
 from workbench.bench.peer_transformers import Rounds, Rows
+from workbench.bench.timed_trainer import PeakMemory
 
 
 def test_the_peer_reads_our_rows_in_our_order() -> None:
@@ -56,15 +59,7 @@ def test_rounds_stop_the_loop_and_tell_their_own_steps(monkeypatch: pytest.Monke
 
 def losses(module: object, setting: dict, monkeypatch: pytest.MonkeyPatch) -> tuple[list[float], int]:
     """Of ten steps in this process, and the number of parameters."""
-    out = io.StringIO()
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "argv", ["child", json.dumps({"name": "child", "warmup": 4, **setting})])
-        patch.setattr(sys, "stdin", io.StringIO('{"steps": 6}\n'))
-        patch.setattr(sys, "stdout", out)
-        # The test runner is nobody's child here.
-        patch.setattr(contender, "die_with_parent", lambda: None)
-        module.main()  # type: ignore[attr-defined]
-    ready, answer = [json.loads(line) for line in out.getvalue().splitlines()]
+    ready, answer = said(module, {"warmup": 4, **setting}, '{"steps": 6}\n', monkeypatch)
     return ready["ready"]["warmup"]["losses"] + answer["losses"], ready["ready"]["parameters"]
 
 
@@ -81,3 +76,20 @@ def test_the_same_maths_has_the_same_losses(tiny: Recipe, monkeypatch: pytest.Mo
     apart, _ = losses(timed_trainer, {"recipe": recipe.to_dict()}, monkeypatch)
     assert max(abs(a - b) for a, b in zip(apart, theirs, strict=True)) > 1e-3
     assert len(set(theirs)) == 10
+
+
+@pytest.mark.parametrize("module", [peer_transformers, timed_trainer])
+def test_what_every_process_loads_is_nobodys_memory(module: Any, tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler and libraries of products, before memory is watched: of the Trainer as of ours."""
+    order: list[str] = []
+    begin = PeakMemory.__enter__
+
+    def watched(memory: PeakMemory) -> PeakMemory:
+        order.append("watched")
+        return begin(memory)
+
+    monkeypatch.setattr(module, "load_what_all_need", lambda: order.append("loaded"))
+    monkeypatch.setattr(PeakMemory, "__enter__", watched)
+    (ready,) = said(module, {"warmup": 1, "memory": True, **trainer(tiny)}, "", monkeypatch)
+    assert order == ["loaded", "watched"]
+    assert ready["ready"]["compile_wall_seconds"] == 0.0, "neither compiles: a first step is none"

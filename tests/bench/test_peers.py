@@ -20,6 +20,7 @@ from workbench.recipe import Recipe
 CHOSEN = {
     TUNED: {"chosen": {"attention": "eager", "workers": 2}},
     UNDROPPED: {"chosen": {"attention": "sdpa", "workers": 0}},
+    MODERN: {"chosen": {"attention": "eager", "workers": 0}},
 }
 
 
@@ -55,13 +56,6 @@ def test_contenders_alternate_and_every_reading_is_kept(tiny: Recipe) -> None:
     assert result["waterfall"] is None, "not all of the chain was there"
 
 
-@pytest.mark.process
-def test_a_contender_that_dies_says_why(tiny: Recipe) -> None:
-    broken = tiny.with_(data={"paths": ["nowhere.txt"]})
-    with pytest.raises(RuntimeError, match=r"(?s)contender 'same maths' ended.*nowhere\.txt"):
-        peers.measure(broken, rounds=1, steps=1, warmup=1, chosen=CHOSEN, only=[SAME])
-
-
 def test_all_see_one_text_size_and_seed(tiny: Recipe) -> None:
     found = peers.contenders(tiny, CHOSEN)
     recipes = {name: Recipe(**entrant.setting["recipe"]) for name, entrant in found.items()}
@@ -74,7 +68,7 @@ def test_all_see_one_text_size_and_seed(tiny: Recipe) -> None:
     assert recipes[TUNED].architecture.dropout == 0.1
     assert recipes[UNDROPPED].architecture.dropout == recipes[MODERN].architecture.dropout == 0.0
     settings = {name: (found[name].setting["attention"], found[name].setting["workers"]) for name in (TUNED, MODERN)}
-    assert settings == {TUNED: ("eager", 2), MODERN: ("sdpa", 0)}
+    assert settings == {TUNED: ("eager", 2), MODERN: ("eager", 0)}
 
 
 def changes(before: Any, after: Any) -> set[str]:
@@ -106,7 +100,10 @@ def test_the_trial_keeps_what_it_saw_and_takes_the_fastest(tiny: Recipe, monkeyp
 
     monkeypatch.setattr(peers, "take_rounds", take_rounds)
     found = peers.tuning(tiny, 1)
-    assert [found[name]["chosen"] for name in (TUNED, UNDROPPED)] == [{"attention": "sdpa", "workers": 2}] * 2
+    # Each for itself: what is fast for a BERT may not be so for a ModernBERT.
+    models = [setting["model"] for settings in asked for setting in settings]
+    assert models == ["bert"] * 8 + ["modernbert"] * 4
+    assert [found[name]["chosen"] for name in (TUNED, UNDROPPED, MODERN)] == [{"attention": "sdpa", "workers": 2}] * 3
     assert found[TUNED]["attention_tokens_per_second"] == {"eager": 5.0, "sdpa": 10.0}
     assert found[TUNED]["workers_tokens_per_second"] == {"0": 5.0, "2": 10.0}
     assert [setting["workers"] for setting in asked[1]] == [0, 2]

@@ -1,45 +1,75 @@
-"""Contenders take turns: quick ones, in real processes."""
+"""Contenders take turns, and what their rounds say; those here are no processes (tests/bench/test_contender.py)."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import pytest
 
+from workbench.bench import contender
 from workbench.bench.speed_rounds import Entrant, take_rounds
-
-CHILD = """
-import json, sys
-from workbench.bench.contender import Stage
-setting = json.loads(sys.argv[1])
-if setting["name"] == "broken":
-    sys.exit("no such device")
-stage = Stage()
-stage.say({"ready": {"warmup": {"losses": [3.0] * setting["warmup"]}}})
-while (steps := stage.next_steps()) is not None:
-    stage.say({"seconds": 0.5 * steps, "tokens": setting["tokens"] * steps, "losses": [2.0] * steps})
-"""
 
 
 @pytest.fixture
-def entrants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Entrant]:
-    (tmp_path / "turn_taker.py").write_text(CHILD, encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return {name: Entrant("turn_taker", {"tokens": tokens}) for name, tokens in (("a", 100), ("broken", 0), ("b", 50))}
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of contenders, as they are asked for a round."""
+    names: list[str] = []
+
+    class Child:
+        """Ends where its setting says so."""
+
+        def __init__(self, _module: str, setting: dict[str, Any]) -> None:
+            self.name, self.setting = setting["name"], setting
+
+        def __enter__(self) -> Child:
+            self._live("start")
+            self.ready = {"warmup": {"losses": [3.0] * self.setting["warmup"]}}
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def ask(self, message: dict[str, int]) -> dict[str, Any]:
+            names.append(self.name)
+            self._live(names.count(self.name))
+            steps = message["steps"]
+            return {"seconds": 0.5 * steps, "tokens": self.setting["tokens"] * steps, "losses": [2.0] * steps}
+
+        def _live(self, moment: object) -> None:
+            if self.setting.get("ends") == moment:
+                raise RuntimeError(f"contender '{self.name}' ended with exit code 1; its last words:\nno such device")
+
+    monkeypatch.setattr(contender, "Contender", Child)
+    return names
 
 
-@pytest.mark.process
-def test_one_that_cannot_run_is_named_and_the_others_go_on(
-    entrants: dict[str, Entrant], capfd: pytest.CaptureFixture[str]
+def entrants(**ends: object) -> dict[str, Entrant]:
+    """Three of them; by name, when one ends: at its ``start``, or in a round."""
+    speeds = {"a": 100, "b": 80, "c": 50}
+    return {name: Entrant("", {"tokens": tokens, "ends": ends.get(name)}) for name, tokens in speeds.items()}
+
+
+def test_first_and_last_change_places_from_round_to_round(asked: list[str]) -> None:
+    held = take_rounds(entrants(), rounds=3, steps=2, warmup=1)
+    assert asked == [*"abc", *"cba", *"abc"]
+    assert held.rates() == {"a": [200.0] * 3, "b": [160.0] * 3, "c": [100.0] * 3}
+    assert held.losses("a") == [3.0] + [2.0] * 6
+
+
+@pytest.mark.parametrize("moment", ["start", 2])
+def test_one_that_ends_is_named_and_the_others_go_on(
+    moment: object, asked: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    held = take_rounds(entrants, rounds=2, steps=2, warmup=1, all_needed=False)
-    assert held.failed == {"broken": "no such device"}
-    assert held.rates() == {"a": [200.0, 200.0], "b": [100.0, 100.0]}
-    assert held.losses("a") == [3.0, 2.0, 2.0, 2.0, 2.0]
-    assert "broken cannot run here: no such device" in capfd.readouterr().err
+    held = take_rounds(entrants(b=moment), rounds=3, steps=2, warmup=1, all_needed=False)
+    assert held.failed == {"b": "no such device"}
+    assert set(held.ready) == set(held.answers) == set(held.rates()) == {"a", "c"}
+    assert asked.count("a") == asked.count("c") == 3
+    assert asked.count("b") == (0 if moment == "start" else moment), "whoever has ended is asked for nothing more"
+    assert "b cannot run here: no such device" in capsys.readouterr().err
 
 
-@pytest.mark.process
-def test_one_that_is_needed_ends_the_race(entrants: dict[str, Entrant]) -> None:
-    with pytest.raises(RuntimeError, match=r"(?s)'broken' ended.*no such device"):
-        take_rounds(entrants, rounds=1, steps=1, warmup=1)
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize("moment", ["start", 1])
+def test_one_that_is_needed_ends_the_race(moment: object) -> None:
+    with pytest.raises(RuntimeError, match=r"(?s)'b' ended.*no such device"):
+        take_rounds(entrants(b=moment), rounds=1, steps=1, warmup=1)

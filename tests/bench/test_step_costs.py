@@ -65,8 +65,8 @@ def test_one_arm_that_cannot_run_does_not_cost_the_others(monkeypatch: pytest.Mo
     assert found["busy"][0] == 2.0, "wall over CPU seconds: somebody else was at work"
 
 
-@pytest.mark.process
-def test_real_contenders_take_turns(learnable: list[str]) -> None:
+@pytest.mark.usefixtures("turns_here")
+def test_real_contenders_are_compared(learnable: list[str]) -> None:
     base = presets.fast().with_assignments(learnable)
     found = step_costs.step_costs(base, {"deeper": base.with_(architecture={"layers": 3})}, segments=2, steps=3)
     assert found["arms"]["deeper"]["ratio"] > 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from workbench.bench.telemetry import _share, telemetry_overhead
+from workbench.errors import WorkbenchError
 from workbench.recipe import Recipe
 
 
@@ -14,8 +15,11 @@ def test_alternates_and_keeps_sorts_of_steps_apart(tiny: Recipe) -> None:
     low, high = found["interval"]
     assert low <= found["overhead"] <= high
     assert min(found["off_ms"], found["scalars_ms"], found["layers_ms"]) > 0
-    with pytest.raises(ValueError, match=r"multiple of execution\.layers_every 5"):
+    with pytest.raises(WorkbenchError, match=r"--steps: 7 must be a multiple of execution\.layers_every 5"):
         telemetry_overhead(tiny, steps=7)
+    # A fifth of the steps would carry what all are said to cost, and the low quantile is of those that do not.
+    with pytest.raises(WorkbenchError, match=r"scalars_every: 2 cannot be measured; use 1, or 5"):
+        telemetry_overhead(tiny.with_(execution={"scalars_every": 2}), steps=5)
 
 
 def test_share_weighs_steps_with_layers_by_how_often_they_come() -> None:

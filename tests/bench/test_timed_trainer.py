@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import json
-import sys
-from typing import Any
-
 import pytest
 
+from tests.bench.here import said
 from workbench import presets
-from workbench.bench import contender, timed_trainer
+from workbench.bench import timed_trainer
 from workbench.recipe import Recipe
+from workbench.telemetry import RECENT
 
 
 @pytest.fixture
@@ -19,19 +16,9 @@ def tiny(learnable: list[str]) -> Recipe:
     return presets.fast().with_assignments(learnable).with_(budget="6 steps")
 
 
-def said(module: Any, recipe: Recipe, asked: str, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    out = io.StringIO()
-    monkeypatch.setattr(sys, "argv", ["child", json.dumps({"name": "tiny", "recipe": recipe.to_dict()})])
-    monkeypatch.setattr(sys, "stdin", io.StringIO(asked))
-    monkeypatch.setattr(sys, "stdout", out)
-    # The test runner is nobody's child here.
-    monkeypatch.setattr(contender, "die_with_parent", lambda: None)
-    module.main()
-    return [json.loads(line) for line in out.getvalue().splitlines()]
-
-
 def test_every_step_is_timed(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    ready, first, second = said(timed_trainer, tiny, '{"steps": 4}\n{"steps": 2}\n', monkeypatch)
+    setting = {"recipe": tiny.to_dict()}
+    ready, first, second = said(timed_trainer, setting, '{"steps": 4}\n{"steps": 2}\n', monkeypatch)
     assert ready["ready"]["parameters"] > 128 * 64
     assert [len(answer["wall_seconds"]) for answer in (first, second)] == [4, 2]
     assert [answer["tokens"] for answer in (first, second)] == [4 * 16 * 32, 2 * 16 * 32]
@@ -42,5 +29,14 @@ def test_every_step_is_timed(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_rate_too_steep_is_timed_all_the_same(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     steep = tiny.with_(optimizer={"lr": 100.0, "clip_norm": None, "schedule": {"kind": "cosine"}})
-    _, answer = said(timed_trainer, steep, '{"steps": 6}\n', monkeypatch)
+    _, answer = said(timed_trainer, {"recipe": steep.to_dict()}, '{"steps": 6}\n', monkeypatch)
     assert len(answer["wall_seconds"]) == 6
+
+
+def test_a_long_round_tells_the_losses_of_all_its_steps(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run itself keeps the last fifty; curves that are compared step by step are longer."""
+    setting = {"recipe": tiny.with_(budget="200 steps").to_dict(), "warmup": RECENT + 3}
+    ready, answer = said(timed_trainer, setting, f'{{"steps": {RECENT + 1}}}\n', monkeypatch)
+    assert len(ready["ready"]["warmup"]["losses"]) == RECENT + 3
+    assert len(answer["losses"]) == RECENT + 1
+    assert answer["losses"][0] < ready["ready"]["warmup"]["losses"][0], "they go on from where the warm-up ended"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.bench.test_timed_trainer import said
+from tests.bench.here import said
 from workbench import presets
 from workbench.bench import tuning_worker
 from workbench.choices.data.prepare import prepare
@@ -21,7 +21,7 @@ def tiny(learnable: list[str]) -> Recipe:
 def test_runs_follow_each_other_and_repeat_themselves(tiny: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = [tiny, tiny.with_(seed=1), tiny]
     lines = "".join(json.dumps({"recipe": recipe.to_dict()}) + "\n" for recipe in asked)
-    ready, first, other, again = said(tuning_worker, tiny, lines, monkeypatch)
+    ready, first, other, again = said(tuning_worker, {"recipe": tiny.to_dict()}, lines, monkeypatch)
     assert ready["ready"]["unigram_entropy"] > 2
     assert (first["steps"], first["tokens"]) == (6, 6 * 16 * 32)
     assert first["loss"] == again["loss"], "nothing of one run is left in the next"

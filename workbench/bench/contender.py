@@ -92,30 +92,38 @@ def take_turns(
     """Start contenders, given as module and setting, and have each take ``steps`` steps a round.
 
     Args:
-        failed: gets the last words of those that end before they are ready, and the others go on; None ends all.
+        failed: gets the last words of those that end on the way, and the others go on; None ends all.
 
     Returns:
-        what each said after its warm-up, and its answers by round; both by name.
+        what each said after its warm-up, and its answers by round; both by name, without those that failed.
     """
     with contextlib.ExitStack() as stack:
         stage: list[Contender] = []
+
+        def lost(name: str, error: RuntimeError) -> None:
+            if failed is None:
+                raise error
+            failed[name] = str(error).splitlines()[-1]
+            note(f"{name} cannot run here: {failed[name]}")
+
         for module, setting in settings:
             note(f"starting {setting['name']} (warm-up and compilation)")
             try:
                 stage.append(stack.enter_context(Contender(module, setting)))
             except RuntimeError as error:
-                if failed is None:
-                    raise
-                failed[setting["name"]] = str(error).splitlines()[-1]
-                note(f"{setting['name']} cannot run here: {failed[setting['name']]}")
+                lost(setting["name"], error)
         answers: dict[str, list[dict[str, Any]]] = {each.name: [] for each in stage}
         # In turns, never all rounds of one contender: drift of clock and temperature hits all alike.
         for number in range(rounds):
             # First and last change places from round to round: a drift within a round cancels.
-            for each in stage if number % 2 == 0 else reversed(stage):
-                answers[each.name].append(each.ask({"steps": steps}))
+            for each in stage if number % 2 == 0 else stage[::-1]:
+                try:
+                    answers[each.name].append(each.ask({"steps": steps}))
+                except RuntimeError as error:
+                    lost(each.name, error)
+                    stage = [other for other in stage if other is not each]
             note(f"round {number + 1} of {rounds}")
-        return {each.name: each.ready for each in stage}, answers
+        return {each.name: each.ready for each in stage}, {each.name: answers[each.name] for each in stage}
 
 
 def note(text: str) -> None:

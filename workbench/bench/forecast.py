@@ -51,7 +51,7 @@ def compare(recipe: Recipe, steps: int, rates: Rates) -> dict[str, Any]:
     except RuntimeError as error:
         raise WorkbenchError("\n".join(str(error).splitlines()[-5:])) from None
     # The first step makes the optimizer's state and the heap grow: a run has thousands of others.
-    seconds, wall = (statistics.mean(answer[clock][1:]) for clock in ("seconds", "wall_seconds"))
+    seconds, wall = (statistics.mean(answer[clock][1:] or answer[clock]) for clock in ("seconds", "wall_seconds"))
     low, high = (bound / ahead.steps for bound in (ahead.seconds_low, ahead.seconds_high))
     return {
         "forecast": {

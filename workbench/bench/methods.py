@@ -8,7 +8,6 @@ Targets are those that the methods' authors, or the cost model, lead one to expe
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -163,7 +162,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME", help=f"{', '.join(PARTS)}; or methods, or their sections"
     )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON instead of a table")
     parser.add_argument("--gpu", action="store_true", help="sizes for a GPU, on it (not yet run on a GPU)")
     parser.add_argument("--rounds", type=int, default=SEGMENTS, help="alternating rounds")
     parser.add_argument("--steps", type=int, default=STEPS, help="timed steps per round and contender")
@@ -178,9 +176,6 @@ def main(argv: list[str]) -> int:
         steps=options.steps,
     )  # fmt: skip
     path = save("methods-speed", result, options.results)
-    if options.json:
-        print(json.dumps(result))
-        return 0
     show(result, console)
     console.print(f"saved {path}", markup=False)
     return 0
@@ -202,7 +197,7 @@ def show(result: Mapping[str, Any], console: Console) -> None:
             passed = f"{arm['transition_steps']:.1f} in {arm['transitions']}" if arm.get("transitions") else ""
             table.add_row(name, *figures, f"{low:.2f} to {high:.2f}", passed)
         console.print(table)
-        busy = max(result[part]["busy"])
+        busy = max(result[part]["busy"], default=0.0)
         # Twice the CPU time has passed: others were at work, and ratios have a wider spread than they need to.
         if busy > 1.5:
             console.print(f"the machine was busy: up to {busy:.1f} s passed per second of CPU time", markup=False)

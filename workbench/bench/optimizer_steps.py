@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import statistics
 import time
@@ -159,14 +158,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON instead of tables")
     parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON file")
     options = parser.parse_args(argv)
     kinds = options.optimizers or list(registry("optimizer"))
     for kind in kinds:
         check_known("optimizer", kind, registry("optimizer"))
     # In a log file there is no terminal to fit into.
-    console = Console(stderr=options.json, width=None if Console().is_terminal else 150)
+    console = Console(width=None if Console().is_terminal else 150)
     results = []
     for preset in options.preset or ["bert_tiny", "bert_base"]:
         recipe = presets.get(preset)
@@ -178,9 +176,5 @@ def main(argv: list[str]) -> int:
             console.print(_table(results[-1], preset))
             # Gigabytes of state, some of it in cycles.
             gc.collect()
-    path = save("optimizer_steps", {"results": results}, options.out)
-    if options.json:
-        print(json.dumps({"results": results, "saved": str(path)}))
-    else:
-        console.print(f"saved {path}")
+    console.print(f"saved {save('optimizer_steps', {'results': results}, options.out)}")
     return 0

@@ -18,7 +18,7 @@ from torch.utils.data import Dataset
 
 from workbench.bench.contender import Stage, begin
 from workbench.bench.run_mlm import ignoring
-from workbench.bench.timed_trainer import PeakMemory
+from workbench.bench.timed_trainer import PeakMemory, load_what_all_need
 from workbench.choices.architectures.feed_forward import gated_width
 from workbench.choices.architectures.transformers_bert import to_transformers
 from workbench.choices.data.order import RowOrder
@@ -70,7 +70,8 @@ class Rounds(transformers.TrainerCallback):
         stage: speaks with the parent.
         warmup: steps before it is ready.
         tokens_per_step: what a step reads.
-        ready: what to say then, beside ``warmup``.
+        ready: what to say then, beside ``warmup`` and, unless it is among them, the ``compile_wall_seconds`` that the
+            first step took.
         memory: watched until then.
     """
 
@@ -88,7 +89,7 @@ class Rounds(transformers.TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Trainer's hook after each optimizer step."""
         self._left -= 1
-        # Reading the number waits for a GPU: where a compiled graph's first call ends.
+        # What is compiled is compiled when the first step has been handed over, also to a GPU that still works on it.
         self._first = self._first or time.perf_counter() - self._start
         if self._left:
             return
@@ -100,8 +101,8 @@ class Rounds(transformers.TrainerCallback):
             self._stage.say({"seconds": seconds, "tokens": self._steps * self._tokens, "losses": losses})
         else:
             ready = {
-                **self._ready,
                 "compile_wall_seconds": self._first,
+                **self._ready,
                 "warmup": {"seconds": seconds, "losses": losses},
             }
             if self._memory is not None:
@@ -187,7 +188,9 @@ def main() -> None:
     stage, setting, recipe = begin()
     prepared = prepare(recipe.data)
     data, device = recipe.data, recipe.engine().device
-    arguments = arguments_of(recipe, tempfile.mkdtemp(), setting["tuned"], dataloader_num_workers=setting["workers"])
+    folder = tempfile.TemporaryDirectory()  # gone with this process
+    arguments = arguments_of(recipe, folder.name, setting["tuned"], dataloader_num_workers=setting["workers"])
+    load_what_all_need()
     memory = PeakMemory(device)
     memory.__enter__()
     model = MODELS[setting["model"]](recipe, prepared)
@@ -197,6 +200,8 @@ def main() -> None:
         "parameters": sum(p.numel() for p in model.parameters()), "optimizer": str(arguments.optim),
         # What the model runs with: its version's default, unless somebody asked for another.
         "attention": str(model.config._attn_implementation), "threads": torch.get_num_threads(),
+        # Else the first step, compilation in it: that of others compiles nothing.
+        **({} if arguments.torch_compile else {"compile_wall_seconds": 0.0}),
     }  # fmt: skip
     order, same = RowOrder(prepared.train, data.longest, recipe.seed), setting["same_masks"]
     rate = recipe.objective.labelled_fraction(progress_at(recipe.budget, 0.0))

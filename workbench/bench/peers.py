@@ -34,6 +34,10 @@ TARGETS = {(SAME, DEFAULT): 4.0, (SAME, TUNED): 2.5, (BEST, DEFAULT): 12.0, (BES
 PAIRS = [*TARGETS, (SAME_UNDROPPED, UNDROPPED), (BEST, UNDROPPED), (BEST, MODERN)]
 ATTENTIONS, WORKERS = ("eager", "sdpa"), (0, 2)
 """Of the tuned Trainer, tried out."""
+TRIED: dict[str, dict[str, Any]] = {
+    TUNED: {}, UNDROPPED: {"dropout": 0.0}, MODERN: {"dropout": 0.0, "model": "modernbert"},
+}  # fmt: skip
+"""Tuned Trainers, as :func:`trainer` takes them; each is tried out for itself."""
 TRIAL_ROUNDS, TRIAL_STEPS = 3, 2
 LEARNING_RATE = 3e-4
 """Of every contender: speed does not depend on it, and no curve leaves the others in its first steps."""
@@ -97,19 +101,19 @@ def trainer(
 
 
 def tuning(recipe: Recipe, warmup: int) -> dict[str, Any]:
-    """Try out the tuned Trainer's settings: attention with either dropout, then workers with the faster one.
+    """Try out the settings of each tuned Trainer: attention, then workers with the faster one.
 
     Returns:
-        by dropout: ``chosen`` (attention and workers) and ``tokens_per_second`` of everything tried.
+        by its name: ``chosen`` (attention and workers) and ``tokens_per_second`` of everything tried.
     """
     found: dict[str, Any] = {}
-    for name, dropout in ((TUNED, None), (UNDROPPED, 0.0)):
+    for name, asked in TRIED.items():
         setting: dict[str, Any] = {"attention": None, "workers": WORKERS[0]}
         found[name] = {"chosen": setting}
         # One after the other, each trial beside its own rivals: two trials apart may meet two machines.
         for knob, values in (("attention", ATTENTIONS), ("workers", WORKERS)):
             entrants = {
-                str(value): Entrant(THEIRS, trainer(recipe, tuned=True, dropout=dropout, **{**setting, knob: value}))
+                str(value): Entrant(THEIRS, trainer(recipe, tuned=True, **asked, **{**setting, knob: value}))
                 for value in values
             }
             note(f"trial of {knob}, {name}")
@@ -127,13 +131,9 @@ def contenders(recipe: Recipe, chosen: Mapping[str, Any]) -> dict[str, Entrant]:
         recipe: ours; all others take its data, size and seed.
         chosen: as :func:`tuning` gives it.
     """
-    dropped, undropped = (chosen[name]["chosen"] for name in (TUNED, UNDROPPED))
-    theirs = {
-        DEFAULT: trainer(recipe),
-        TUNED: trainer(recipe, tuned=True, **dropped),
-        UNDROPPED: trainer(recipe, tuned=True, dropout=0.0, **undropped),
-        MODERN: trainer(recipe, tuned=True, dropout=0.0, model="modernbert", **undropped),
-    }
+    theirs = {DEFAULT: trainer(recipe)}
+    for name, asked in TRIED.items():
+        theirs[name] = trainer(recipe, tuned=True, **asked, **chosen[name]["chosen"])
     found = {name: Entrant(THEIRS, setting) for name, setting in theirs.items()}
     return found | {name: Entrant(OURS, setting) for _, name, setting in ladder(recipe)}
 

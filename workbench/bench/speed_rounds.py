@@ -21,7 +21,7 @@ class SpeedRounds(NamedTuple):
     Attributes:
         ready: what each said after its warm-up.
         answers: of each, by round.
-        failed: the last words of those that never got ready.
+        failed: the last words of those that ended on the way; they are in neither of the others.
     """
 
     ready: dict[str, dict[str, Any]]
@@ -48,7 +48,7 @@ def take_rounds(
     Args:
         rounds: in which each takes ``steps`` steps.
         warmup: steps before; compilation happens there.
-        all_needed: False goes on without those that do not get ready.
+        all_needed: False goes on without those that end on the way.
 
     Raises:
         RuntimeError: a contender ended.

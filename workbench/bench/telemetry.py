@@ -18,6 +18,7 @@ from rich.console import Console
 from workbench import presets
 from workbench.bench.result import save
 from workbench.choices.data.prepare import prepare
+from workbench.errors import WorkbenchError
 from workbench.ops.timing import wait_for
 from workbench.recipe import Recipe
 from workbench.telemetry import TelemetryWriter
@@ -69,11 +70,17 @@ def telemetry_overhead(recipe: Recipe, rounds: int = 60, steps: int = 10) -> dic
         ``scalars_ms``, ``layers_ms`` (per step of each sort), ``rounds``, ``steps``, ``quantile``.
 
     Raises:
-        ValueError: ``steps`` is no multiple of ``execution.layers_every``.
+        WorkbenchError: ``steps`` is no multiple of ``execution.layers_every``, or scalars are not of every step: a low
+            quantile would not see the few steps that record them.
     """
     every = recipe.execution.layers_every
     if steps % every:
-        raise ValueError(f"steps {steps} must be a multiple of execution.layers_every {every}")
+        raise WorkbenchError(f"--steps: {steps} must be a multiple of execution.layers_every {every}")
+    if recipe.execution.scalars_every not in (1, every):
+        raise WorkbenchError(
+            f"execution.scalars_every: {recipe.execution.scalars_every} cannot be measured; use 1, or {every} as for "
+            "layers"
+        )
     prepared = prepare(recipe.data, say=lambda line: None)
     assembled = assemble(recipe, prepared)
     with tempfile.TemporaryDirectory() as folder:

@@ -10,6 +10,7 @@ import contextlib
 import tempfile
 import threading
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,12 @@ class PeakMemory:
             self._sampled = max(self._sampled, self._process.memory_info().rss - self._before)
 
 
+def load_what_all_need() -> None:
+    """What the first product of a process and its first optimizer load: once counted as the memory of their model."""
+    (torch.randn(64, 64, requires_grad=True) @ torch.randn(64, 64)).sum().backward()
+    load(COMPILER)
+
+
 def timed_steps(training: Training, steps: int) -> dict[str, Any]:
     """Take ``steps`` steps.
 
@@ -91,8 +98,11 @@ def timed_round(training: Training, steps: int) -> dict[str, Any]:
     """Take ``steps`` steps as a run does, which waits for the device at the end only.
 
     Returns:
-        wall ``seconds``, ``tokens`` and useful ``flops`` of all of them, and the ``losses`` of the last ones in nats.
+        wall ``seconds``, ``tokens`` and useful ``flops`` of all of them, and their ``losses`` in nats.
     """
+    # Of all steps, where a run keeps those of the last fifty.
+    losses: deque[float] = deque(maxlen=steps)
+    training.recorder.recent = losses
     tokens, flops, began = training.progress.tokens, training.recorder.useful_flops, time.perf_counter()
     for _ in range(steps):
         training.step()
@@ -101,7 +111,7 @@ def timed_round(training: Training, steps: int) -> dict[str, Any]:
         "seconds": time.perf_counter() - began,
         "tokens": training.progress.tokens - tokens,
         "flops": training.recorder.useful_flops - flops,
-        "losses": list(training.recorder.recent)[-steps:] if steps else [],
+        "losses": list(losses),
     }
 
 
@@ -115,10 +125,7 @@ def main() -> None:
     stage, setting, recipe = begin()
     prepared = prepare(recipe.data)
     engine = recipe.engine().calibrated(note)
-    # Threads and libraries that the first product of a process loads are no part of any model.
-    (torch.randn(64, 64, requires_grad=True) @ torch.randn(64, 64)).sum().backward()
-    # Its memory was once counted as the model's.
-    load(COMPILER)
+    load_what_all_need()
     whole = "warmup" in setting
     with contextlib.ExitStack() as stack:
         memory = stack.enter_context(PeakMemory(engine.device)) if setting.get("memory") else None
