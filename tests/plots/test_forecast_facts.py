@@ -16,7 +16,6 @@ from workbench.plots.forecast_facts import (
     bytes_words,
     cost_of,
     doubt,
-    fits,
     moving,
     whole_forecast,
 )
@@ -64,8 +63,6 @@ def test_words() -> None:
 
 def test_numbers_of_a_forecast() -> None:
     assert cost_of(FOUND, 3.6) == pytest.approx((0.08, 0.1, 0.125))
-    assert fits(FOUND)
-    assert not fits({**FOUND, "memory_bytes": 17 * GIB})
     assert list(moving(FOUND)) == ["optimizer.lr", "objective.mask_rate"], "what stands still is in the form"
     assert at_work(FOUND) == pytest.approx((0.8, 0.5))
     still = {**FOUND, "schedules": {"progress": [0.5], "optimizer.lr": [0.1], "x.y": [math.inf]}}

@@ -97,7 +97,7 @@ def finish(
     Args:
         figure: changed in place and returned.
         views: the runs whose events are marked.
-        x: ``step``, ``tokens`` or ``seconds``.
+        x: ``step``, ``tokens``, ``seconds`` or ``flops``.
         height: in pixels, with the legend of one run; each further one that has several entries adds theirs.
         panels: axis numbers (``""``, ``"2"``, ...) of the subplots whose x axis is time.
     """
@@ -150,7 +150,7 @@ def mark_events(
     Args:
         figure: drawn on in place.
         view: the run; its stages and at most its latest :data:`MOST_MARKS` other events are drawn.
-        x: ``step``, ``tokens`` or ``seconds``.
+        x: ``step``, ``tokens``, ``seconds`` or ``flops``.
         panels: as in :func:`finish`.
         whose: put before the words, already safe for Plotly. colour: of the lines and signs.
     """
@@ -198,7 +198,7 @@ def label_stages(figure: go.Figure, view: RunView, x: str, reach: tuple[float, f
     """Write "stage 2 of 4" above the boundaries of the first panel; changes ``figure`` and returns it.
 
     Args:
-        x: ``step``, ``tokens`` or ``seconds``.
+        x: ``step``, ``tokens``, ``seconds`` or ``flops``.
         reach: first and last x of the picture.
     """
     found = stages(view.telemetry.events)

@@ -69,14 +69,9 @@ def cost_of(found: Mapping[str, Any], price_per_hour: float) -> tuple[float, flo
     return low, likely, high
 
 
-def fits(found: Mapping[str, Any]) -> bool:
-    """Whether the device has the memory."""
-    return bool(found["memory_bytes"] <= found["device_memory_bytes"])
-
-
 def misfit(found: Mapping[str, Any]) -> str:
     """How far memory is short, in words; empty where it fits."""
-    if fits(found):
+    if found["memory_bytes"] <= found["device_memory_bytes"]:
         return ""
     need, there = bytes_words(found["memory_bytes"]), bytes_words(found["device_memory_bytes"])
     return f"does not fit: it needs {need}, the device has {there}"

@@ -42,7 +42,7 @@ def layers_figure(view: RunView, quantity: str = "state", x: str = "step") -> go
 
     Args:
         quantity: a key of :data:`~workbench.quantities.PER_LAYER`; ``state`` shows what each layer does, in words.
-        x: ``step``, ``tokens`` or ``seconds``.
+        x: ``step``, ``tokens``, ``seconds`` or ``flops``.
 
     Raises:
         ValueError: an unknown quantity or x.

@@ -48,7 +48,7 @@ def loss_figure(
 
     Args:
         views: the runs, one colour and dash each.
-        x: ``step``, ``tokens`` or ``seconds``.
+        x: ``step``, ``tokens``, ``seconds`` or ``flops``.
         smoothing: as ``share`` of :func:`workbench.plots.curves.smooth`; 0 shows the raw line alone.
         target: a held-out loss in nats to reach, drawn as a line.
 

@@ -26,7 +26,7 @@ def speed_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
 
     Args:
         views: the runs, one colour and dash each.
-        x: ``step``, ``tokens`` or ``seconds``.
+        x: ``step``, ``tokens``, ``seconds`` or ``flops``.
 
     Raises:
         ValueError: no runs, or an unknown x.
