@@ -62,7 +62,6 @@ def test_readme_repeats_the_page_of_all_measurements() -> None:
     assert [number for number in sorted(numbers) if number not in everything] == []
 
 
-@pytest.mark.process
 def test_architecture_names_files_that_are_there() -> None:
     text = ARCHITECTURE.read_text(encoding="utf-8")
     named = re.findall(r"`((?:workbench|tests)/[^`]*)`", text)

@@ -8,14 +8,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from playwright.sync_api import Locator, Page, expect, sync_playwright
 
 from tests.browser.console import Console
-
-if TYPE_CHECKING:
-    from conftest import Server
+from tests.browser.servers import Server
 
 CELL_SECONDS = 60
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import RESULTS, Open
+from tests.browser.conftest import RESULTS
 from tests.browser.lab import open_lab
 from tests.browser.looks import still
 from tests.browser.servers import Server
@@ -16,8 +16,7 @@ pytestmark = pytest.mark.browser
 SCREENS = {"half": (900, 700), "small": (700, 600)}
 
 
-def test_a_small_window_loses_neither_links_nor_launch(new_page: Open, server: Server, corpus: Path) -> None:
-    page = new_page()
+def test_a_small_window_loses_neither_links_nor_launch(page: Page, server: Server, corpus: Path) -> None:
     open_lab(page, server, corpus)
     notebook, launch = page.locator(".jp-WindowedPanel-outer"), page.locator(".lab-launch")
     links = page.locator(".lab-links button")

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Open
 from tests.browser.jupyter import Notebook
 from tests.browser.lab import write_lab
 from tests.browser.servers import Server
@@ -43,10 +42,7 @@ def launched(page: Page, server: Server, before: int) -> Run:
 
 
 @pytest.mark.parametrize(("language", "way"), [("JSON", "button"), ("Python", "button"), ("JSON", "keys")])
-def test_what_was_typed_last_is_what_trains(
-    new_page: Open, server: Server, corpus: Path, language: str, way: str
-) -> None:
-    page = new_page()
+def test_what_was_typed_last_is_what_trains(page: Page, server: Server, corpus: Path, language: str, way: str) -> None:
     name = f"texts-{language}-{way}.ipynb"
     write_lab(server, corpus, name, more=[BUSY])
     notebook = Notebook(page, server, name)
