@@ -20,21 +20,26 @@ def test_memory_that_the_allocator_holds_idle_is_free(monkeypatch: pytest.Monkey
     assert free_bytes(GPU) == 900
 
 
+@pytest.mark.parametrize("group", ["", "job/step"], ids=["a container", "a job"])
 @pytest.mark.parametrize(
-    ("limit", "use", "parts"),
+    ("kind", "limit", "use", "parts"),
     [
-        ("memory.max", "memory.current", "anon 500\ninactive_file 300\n"),
-        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "inactive_file 5\ntotal_inactive_file 300\n"),
+        ("", "memory.max", "memory.current", "anon 500\ninactive_file 300\n"),
+        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "inactive_file 5\ntotal_inactive_file 300\n"),
     ],
     ids=["version 2", "version 1"],
 )
-def test_what_files_left_in_the_memory_of_a_container_is_free(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, use: str, parts: str
+def test_a_control_group_leaves_its_limit_and_what_files_take_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str, kind: str, limit: str, use: str, parts: str
 ) -> None:
-    monkeypatch.setattr(free_memory, "CONTROL_GROUP", tmp_path)
-    for name, text in ((limit, "1000\n"), (use, "900\n"), (f"{Path(limit).parent}/memory.stat", parts)):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(free_memory, "CONTROL_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(free_memory, "OWN_GROUPS", tmp_path / "own")
+    (tmp_path / "own").write_text(f"3:cpu,cpuacct:/elsewhere\n4:{kind}:/{group}\n")
+    # A step has no limit of its own: that of the job around it counts.
+    folder = tmp_path / "groups" / kind / group.partition("/")[0]
+    folder.mkdir(parents=True)
+    for name, text in ((limit, "1000\n"), (use, "900\n"), ("memory.stat", parts)):
+        (folder / name).write_text(text)
     assert free_bytes(torch.device("cpu")) == 400
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,19 +13,19 @@ import psutil
 if TYPE_CHECKING:
     import torch
 
-CONTROL_GROUP = Path("/sys/fs/cgroup")
-_FILES = (
-    ("memory.max", "memory.current", "memory.stat"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
-)
-"""Of a control group, version 2 and 1: limit, use, and what it consists of."""
+CONTROL_GROUPS, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+_FILES = {
+    "": ("memory.max", "memory.current", "memory.stat"),
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat"),
+}
+"""Of a control group: limit, use, and what it consists of; version 2, and 1, where memory has groups of its own."""
 
 
 def free_bytes(device: torch.device, at_peak: bool = False) -> int:
     """Bytes that this process can still take on ``device``: of the GPU, or the least that machine and limits leave.
 
-    On a CPU these are what the machine has available, the control group's limit (containers), and the limit on the
-    process's own addresses (``ulimit -v``).
+    On a CPU these are what the machine has available, the limits of the control groups around the process (containers,
+    Slurm, systemd), and the limit on its own addresses (``ulimit -v``).
 
     Args:
         at_peak: when this process held the most so far, which on Linux is known: an error frees what led to it.
@@ -36,9 +38,9 @@ def free_bytes(device: torch.device, at_peak: bool = False) -> int:
         return int(torch.cuda.mem_get_info(device)[0]) + idle
     given_back = _given_back() if at_peak else (0, 0)
     left = [psutil.virtual_memory().available - given_back[0]]
-    for names in _FILES:
+    for files_of_group in _groups():
         try:
-            most, used, parts = ((CONTROL_GROUP / name).read_text().strip() for name in names)
+            most, used, parts = (file.read_text().strip() for file in files_of_group)
         except OSError:
             continue
         if most.isdigit():
@@ -46,14 +48,24 @@ def free_bytes(device: torch.device, at_peak: bool = False) -> int:
             found = dict(line.split() for line in parts.splitlines())
             files = int(found.get("total_inactive_file", found.get("inactive_file", 0)))
             left.append(int(most) - int(used) + files - given_back[0])
-    try:
-        import resource
-    except ImportError:  # Windows has no such limits
-        return max(0, min(left))
     soft = resource.getrlimit(resource.RLIMIT_AS)[0]
     if soft != resource.RLIM_INFINITY:
         left.append(soft - psutil.Process().memory_info().vms - given_back[1])
     return max(0, min(left))
+
+
+def _groups() -> Iterator[list[Path]]:
+    """The files of the control groups that this process is in, and of those around them; some may not be there."""
+    try:
+        lines = OWN_GROUPS.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, kind, path = line.split(":", 2)
+        if kind in _FILES:
+            root = CONTROL_GROUPS / kind
+            around = [group for group in (root / path.strip("/") / "own").parents if group.is_relative_to(root)]
+            yield from ([group / name for name in _FILES[kind]] for group in around)
 
 
 def _given_back() -> tuple[int, int]:
