@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,12 +25,12 @@ from workbench.telemetry import TelemetryWriter
 from workbench.ui.compose.forecast_panel import ForecastPanel
 
 
-def begun(tmp_path: Path, recipe: Recipe) -> RunFolder:
-    folder = run_folder(tmp_path / "runs" / "run-b", name="begun")
+def begun(tmp_path: Path, recipe: Recipe, run_id: str = "run-b", speed: float = 8192.0) -> RunFolder:
+    folder = run_folder(tmp_path / "runs" / run_id, name="begun")
     write_json(folder.recipe, recipe.to_dict())
     write_json(folder.environment, {"parameters": 1000, "memory_before_gib": 0.5})
     writer = TelemetryWriter(folder.telemetry)
-    writer.scalars(1, 0.5, 4096, loss=3.0, memory_gib=0.75, tokens_per_second=8192.0)
+    writer.scalars(1, 0.5, 4096, loss=3.0, memory_gib=0.75, tokens_per_second=speed)
     writer.close()
     return folder
 
@@ -50,6 +52,28 @@ def test_a_run_is_compared_with_the_forecast_that_was_on_the_screen(
     assert "fast: now 8,192 tokens/s; forecast" in panel.beside.value
     panel.compare(None)
     assert panel.beside not in panel.children
+
+
+def test_a_run_that_is_picked_while_another_is_forecast_shows_what_it_has_measured_itself(
+    panel: ForecastPanel, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, other = begun(tmp_path, recipe), begun(tmp_path, recipe, "run-c", 1024.0)
+    of_run, asked, go_on = panel._forecasts.of_run, threading.Event(), threading.Event()
+
+    def waiting(run: Run) -> dict[str, Any]:
+        asked.set()
+        assert go_on.wait(60)
+        return of_run(run)
+
+    monkeypatch.setattr(panel._forecasts, "of_run", waiting)
+    panel.show(recipe)
+    settled(panel)
+    panel.compare(Run(slow))
+    assert asked.wait(60)
+    panel.compare(Run(other))
+    go_on.set()
+    settled(panel)
+    assert "now 1,024 tokens/s" in panel.beside.value
 
 
 def test_a_thread_tells_the_page_of_no_new_widget(

@@ -70,6 +70,23 @@ def test_the_latest_wins_and_old_numbers_stay_dimmed(panel: ForecastPanel, machi
     assert ">50<" in panel.headline.value, "one that was shown before is there at once"
 
 
+def test_numbers_that_come_late_take_no_place_of_the_right_ones(
+    panel: ForecastPanel, machine: Machine, recipe: Recipe
+) -> None:
+    panel.show(recipe)
+    settled(panel)
+    machine.measured = False
+    machine.go_on.clear()
+    panel.show(recipe.with_(budget="60 steps"))
+    assert machine.measuring.wait(60)
+    # Taken back before its forecast is there.
+    panel.show(recipe)
+    machine.go_on.set()
+    settled(panel)
+    assert ">50<" in panel.headline.value
+    assert not dim(panel)
+
+
 def test_a_recipe_that_cannot_run_dims_the_last_numbers(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
     panel.show(None)
     assert machine.asked == 0

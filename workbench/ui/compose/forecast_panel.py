@@ -87,7 +87,8 @@ class ForecastPanel(ipywidgets.VBox):
         self._shown: list[ipywidgets.Widget] = []
         self._opened = False
         self._run: Run | None = None
-        self._reader: TelemetryReader | None = None
+        # Of the run with this id.
+        self._reader: tuple[str, TelemetryReader] | None = None
         self._timer: threading.Timer | None = None
         self._ahead: Latest[Recipe] = Latest(self._forecast, "workbench-forecast")
         self._beside: Latest[Run] = Latest(self._put_beside, "workbench-compare")
@@ -141,7 +142,7 @@ class ForecastPanel(ipywidgets.VBox):
             recipe: what would be run; None where the knobs make none at the moment: the last numbers stay, dimmed.
         """
         with self._lock:
-            if recipe is not None and self._is_composed(recipe):
+            if recipe is not None and self._is_composed(recipe.hash):
                 # Its own numbers may have been dimmed by knobs that were none; another recipe's are still waited for.
                 self._dim(self._found_of != recipe.hash)
                 return
@@ -185,11 +186,10 @@ class ForecastPanel(ipywidgets.VBox):
             run: None takes the comparison away.
         """
         with self._lock:
-            if run is None or self._run is None or run.id != self._run.id:
-                self._reader = None
             self._run = run
         if run is None:
             with self._lock:
+                self._reader = None
                 self.beside.value = self.comparison.value = ""
                 self._offered_for_run = False
                 self._arrange()
@@ -229,7 +229,7 @@ class ForecastPanel(ipywidgets.VBox):
             found = self._forecasts.of_recipe(recipe)
         except NotMeasuredError:
             with self._lock:
-                if self._is_composed(recipe):
+                if self._is_composed(recipe.hash):
                     self._drop()
             self._say(_ASK, button=True)
         except OvertakenError:
@@ -259,19 +259,20 @@ class ForecastPanel(ipywidgets.VBox):
         if closed or (other and present is not None and _rates_of(present) != _rates_of(recipe)):
             raise OvertakenError
 
-    def _is_composed(self, recipe: Recipe) -> bool:
-        """Whether nothing else was composed since; ask with the lock held."""
-        return self._recipe is not None and recipe.hash == self._recipe.hash
+    def _is_composed(self, recipe: str) -> bool:
+        """Whether nothing else than the recipe with this hash was composed since; ask with the lock held."""
+        return self._recipe is not None and recipe == self._recipe.hash
 
     def _take(self, recipe: Recipe, found: dict[str, Any] | None, wrong: str = "", button: bool = False) -> None:
         """Show a recipe's forecast, or what is wrong with it, and let it be judged; ``button``: offer to measure."""
         with self._lock:
-            if found is not None:
-                # Of a recipe that was overtaken as well: while a slider moves, numbers move with it.
+            composed = self._is_composed(recipe.hash)
+            # While a slider moves, what was overtaken moves with it, but takes no place of the right numbers.
+            if found is not None and (composed or not self._is_composed(self._found_of)):
                 self._found, self._found_of = found, recipe.hash
                 self._draw()
             # The one composed by now may have been judged meanwhile.
-            if not self._is_composed(recipe):
+            if not composed:
                 return
             if found is not None:
                 self._dim(False)
@@ -340,9 +341,11 @@ class ForecastPanel(ipywidgets.VBox):
         """In the thread: read the run, put its forecast beside it, and again while it goes on."""
         try:
             found = self._forecasts.of_run(run)
-            if self._reader is None:
-                self._reader = TelemetryReader(run.folder.telemetry)
-            view = RunView.read(run.folder, self._reader)
+            # Another run may have been picked while the forecast of the one before was made.
+            held = self._reader
+            if held is None or held[0] != run.id:
+                held = self._reader = run.id, TelemetryReader(run.folder.telemetry)
+            view = RunView.read(run.folder, held[1])
             rows, again, missing = compared(found, view), not view.final, False
             line = beside_line(rows, view, self._sharing)
             table = comparison_html(rows, view.name) if line else ""
