@@ -113,6 +113,31 @@ def test_a_deleted_run_is_no_longer_selected_or_watched(tmp_path: Path) -> None:
     assert table.selected == table.watched == [kept.id]
 
 
+def test_a_run_that_is_launched_while_the_folders_are_looked_at_stays_watched(tmp_path: Path) -> None:
+    one = make_run(tmp_path, 1)
+    table = RunsTable(tmp_path, refresh_seconds=0)
+
+    def launch() -> None:
+        run = make_run(tmp_path, 2)
+        table.refresh()
+        table.selected = table.watched = [run.id]
+
+    launched = threading.Thread(target=launch, daemon=True)
+
+    def told(_change: object) -> None:
+        # Whoever hears of new rows takes a while; this look is of before the launch.
+        if launched.ident is None:
+            launched.start()
+            launched.join(0.5)
+
+    table.observe(told, names="rows")
+    write_state(one, step=8)
+    table.refresh()
+    launched.join(60)
+    assert table.selected == table.watched == [table.rows[0]["id"]]
+    assert len(table.rows) == 2
+
+
 def test_the_first_rows_are_there_at_once_and_the_others_follow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,7 +91,8 @@ class RunsTable(BundledWidget):
         self.seen = False
         self._closed = threading.Event()
         self._wake = threading.Event()
-        self._sending = threading.RLock()
+        # One look at a time, from reading to dropping what is gone: told late, it would drop a run launched since.
+        self._looking, self._sending = threading.RLock(), threading.RLock()
         self._seq, self._listed = -1, Listed([], 0, 0)
         self._briefs, self._told_briefs = Briefs(root), dict[str, str]()
         # Two, so that a stop does not wait for an export. Threads start with the first request.
@@ -117,6 +118,10 @@ class RunsTable(BundledWidget):
         Args:
             most: rows to read; None for as many as a listing has.
         """
+        with self._looking:
+            self._refresh(most)
+
+    def _refresh(self, most: int | None) -> None:
         try:
             found = self._listing.look() if most is None else self._listing.look(most)
         except OSError as error:
@@ -223,9 +228,9 @@ class RunsTable(BundledWidget):
             self._tell(None, whole=True)
             self._send_briefs()
         elif kind == "knobs":
-            self._workers.submit(self._send_knobs)
+            self.work(self._send_knobs)
         elif kind == "trash":
-            self._workers.submit(self._send_trash)
+            self.work(self._send_trash)
         elif kind == "look":
             self._soon()
         elif kind in ("control", "lease"):
