@@ -177,6 +177,29 @@ def test_a_reading_error_is_told_once_and_reading_goes_on(
     assert "disk on fire" in page.messages[0]["text"]
 
 
+def test_what_was_read_before_an_error_reaches_the_page(
+    feed: Feed, page: Page, writer: TelemetryWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.scalars(1, 1, 1, loss=1.0)
+    writer.flush()
+    feed.resync()
+    until(lambda: page.types() == ["snapshot"])
+    poll, failures = feed.tracks[0].poll, iter([True])
+
+    def failing() -> Any:
+        found = poll()
+        # As the next of several runs does, whose disk cannot be read for a moment.
+        if len(feed.tracks[0].steps) == 2 and next(failures, False):
+            raise OSError("disk on fire")
+        return found
+
+    monkeypatch.setattr(feed.tracks[0], "poll", failing)
+    writer.scalars(2, 2, 2, loss=0.5)
+    writer.flush()
+    until(lambda: page.types()[-2:] == ["notice", "snapshot"])
+    assert page.rows() == 2
+
+
 def test_closing_ends_the_thread_at_once_and_frees_the_columns(feed: Feed, writer: TelemetryWriter) -> None:
     writer.scalars(1, 1, 1, loss=1.0)
     writer.flush()

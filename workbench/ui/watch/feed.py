@@ -140,12 +140,19 @@ class Feed:
     def _round(self, started: float) -> bool:
         """One look at all runs; True when the thread has nothing left to do."""
         self._change()
-        # A poll reads the status before the streams, so a final status means that the last word was read too.
-        news = [track.poll() for track in self.tracks]
-        if self._closed.is_set():
-            return True
+        try:
+            # A poll reads the status before the streams, so a final status means that the last word was read too.
+            news = [track.poll() for track in self.tracks]
+            if self._closed.is_set():
+                return True
+            told = self._tell(news)
+        except Exception:
+            # What was read before the error is told by nobody else: the page gets everything anew.
+            with self._lock:
+                self._wanted = self._watched
+            raise
         ended = all(track.final for track in self.tracks)
-        if self._tell(news):
+        if told:
             self._last_sent = started
         elif self._watched and started - self._last_sent > _BEAT_SECONDS:
             # Lets the page tell a quiet run from a kernel that is gone.
