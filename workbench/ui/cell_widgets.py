@@ -6,19 +6,26 @@ ipywidgets keeps every widget until it is closed, and nobody closes what a cell 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
-import ipywidgets
 from IPython.core.getipython import get_ipython
 
-_shown: dict[str, list[ipywidgets.Widget]] = {}
-"""Cell id -> the widgets that its last run showed."""
-_replaced: dict[str, list[ipywidgets.Widget]] = {}
-"""Cell id -> the widgets that the run before the present one showed."""
+
+class Shown(Protocol):
+    """A widget, or what else follows a run or an experiment until it is closed."""
+
+    def close(self) -> None:
+        """End what it does."""
+
+
+_shown: dict[str, list[Shown]] = {}
+"""Cell id -> what its last run showed."""
+_replaced: dict[str, list[Shown]] = {}
+"""Cell id -> what the run before the present one showed."""
 _listening: set[int] = set()
 
 
-def shown(widget: ipywidgets.Widget) -> None:
+def shown(widget: Shown) -> None:
     """Note that the present cell shows ``widget``; it is closed once no cell shows it any more.
 
     Where cells have no ids (a terminal, papermill, the page of a client that sends none) nothing is noted.
@@ -34,7 +41,7 @@ def shown(widget: ipywidgets.Widget) -> None:
     _shown.setdefault(cell, []).append(widget)
 
 
-def forget(widget: ipywidgets.Widget) -> None:
+def forget(widget: Shown) -> None:
     """``widget`` is closed: no cell shows it."""
     for cells in (_shown, _replaced):
         for cell, widgets in list(cells.items()):

@@ -150,6 +150,9 @@ def test_the_recipe_of_a_run_is_opened_to_be_launched_anew(lab: Lab, tmp_path: P
     lab.watch([Run(folder)])
     lab.edit(folder.id)
     assert lab.composer.recipe == failed
+    lab.composer.enter(failed.with_(seed=78).to_dict())
+    lab.edit(folder.id)
+    assert lab.composer.recipe == failed, "the forms began with it already, and were changed since"
     lab.edit("gone")
     assert "gone" in lab.composer.verdict.value
 

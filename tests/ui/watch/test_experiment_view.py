@@ -14,6 +14,7 @@ from workbench.racing.advance import advance
 from workbench.racing.plan import RacePlan
 from workbench.racing.race import Race
 from workbench.runs.run import Run
+from workbench.ui import cell_widgets
 from workbench.ui.watch import experiment_view
 from workbench.ui.watch.experiment_view import ExperimentView
 
@@ -71,6 +72,20 @@ def test_a_race_that_goes_on_is_followed_to_its_end(planned: Planned, cell: Cell
     wait_until(
         lambda: not any(t.name == experiment_view.THREAD for t in threading.enumerate()), what="the thread's end"
     )
+
+
+def test_a_cell_run_again_follows_a_race_once(planned: Planned, cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[Any] = []
+    monkeypatch.setattr(cell_widgets, "shown", noted.append)
+    folder = written(planned())
+    with folder.driver_lock():
+        view = ExperimentView(Race(folder)).show()
+        assert noted == [view]
+        view.close()
+        wait_until(
+            lambda: not any(t.name == experiment_view.THREAD for t in threading.enumerate()), what="the thread's end"
+        )
+        assert "too early to say" in cell.shown[-1]["text/plain"], "the race goes on"
 
 
 def test_a_cell_that_is_saved_before_the_end_says_of_when_it_is_and_what_opens_the_race(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import ipywidgets
 import pytest
 
 from tests.runs.tiny import wait_until
@@ -9,6 +12,7 @@ from tests.sweeping.conftest import Planned, held, planned, root, tiny
 from tests.ui.messages import say
 from tests.ui.watch.test_experiment_view import Cell, cell
 from workbench.runs.run import Run
+from workbench.ui import cell_widgets
 from workbench.ui.saved_output import VIEW
 from workbench.ui.watch import experiment_panel, experiment_view, sweep_view
 from workbench.ui.watch.saved_picture import STANDS_ABOVE
@@ -52,6 +56,32 @@ def test_its_points_open_their_run_and_their_recipe_below(planned: Planned, monk
     view.watch("99")
     assert "has no point 99" in shown[4]["text/plain"]
     view.panel.close()
+
+
+def test_a_cell_run_again_closes_its_pictures_and_what_they_have_opened(
+    planned: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[Any] = []
+    opened: list[ipywidgets.Widget] = []
+
+    def watch(_run: Run) -> ipywidgets.Widget:
+        opened.append(ipywidgets.HTML())
+        return opened[-1]
+
+    monkeypatch.setattr(Run, "watch", watch)
+    monkeypatch.setattr(cell_widgets, "shown", noted.append)
+    monkeypatch.setattr(sweep_view, "display", lambda value, **options: None)
+    monkeypatch.setattr(sweep_view, "in_page", lambda: True)
+    monkeypatch.setattr(experiment_view, "display", lambda value, **options: None)
+    view = SweepView(held(planned())).show()
+    assert view.panel is not None
+    view.watch("2")
+    view.watch("3")
+    assert [each.comm is None for each in opened] == [True, False], "one at a time"
+    (below,) = noted
+    below.close()
+    assert all(each.comm is None for each in (*opened, view.panel, view.panel.controls, below))
+    assert view.panel._closed.is_set()
 
 
 def test_its_words_are_never_behind_its_picture(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,3 +29,11 @@ def held_widgets(widget: ipywidgets.Widget) -> Iterator[ipywidgets.Widget]:
         # Our own objects alone: a run, a recipe or a library's insides hold no widgets of this Lab.
         elif type(one).__module__.startswith(_OURS):
             todo += vars(one).values() if hasattr(one, "__dict__") else ()
+
+
+def close_held(widget: ipywidgets.Widget) -> None:
+    """Close everything that a widget shows or keeps, but for itself."""
+    # Listed first: a closed widget forgets what it holds.
+    for one in list(held_widgets(widget)):
+        if one is not widget:
+            one.close()

@@ -30,12 +30,12 @@ from workbench.ui.compose.composition import State
 from workbench.ui.compose.forecast_panel import ForecastPanel
 from workbench.ui.compose.forecasts import TRAINING
 from workbench.ui.compose.recipe_text import as_html
-from workbench.ui.compose.sources import RUN
+from workbench.ui.compose.sources import RUN, recipe_of
 from workbench.ui.headless import headless
 from workbench.ui.lab.experiments import LabExperiments
 from workbench.ui.lab.forking import Forking
 from workbench.ui.lab.frame import Frame
-from workbench.ui.lab.held_widgets import held_widgets
+from workbench.ui.lab.held_widgets import close_held
 from workbench.ui.lab.launch_question import question, same_running
 from workbench.ui.lab.race_form import RaceForm
 from workbench.ui.light_widgets import light
@@ -47,7 +47,7 @@ from workbench.ui.saved_output import view_bundle
 from workbench.ui.watch.monitor import Monitor, publish
 from workbench.ui.watch.saved_picture import SavedPicture
 
-# Six colours and six dashes: more lines than this nobody tells apart.
+# Eight colours: more lines than this nobody tells apart.
 WATCHED_AT_MOST = 8
 HOLD_AFTER_SECONDS = 5.0
 """Before a trainer is held ready: until then the page has the cores."""
@@ -122,7 +122,9 @@ class Lab(ipywidgets.Box):
     def edit(self, run_id: str) -> None:
         """Open a run's recipe in the composer, to be changed and launched anew; a fork is not gone on with."""
         self._no_fork()
-        self.composer.presets.value = RUN + run_id
+        source = RUN + run_id
+        # Not by the drop-down: it may stand on this run already, with other knobs in the forms.
+        self._safely(lambda: self.composer.load(recipe_of(source, self._runs_dir), source=source))
 
     def restore(self, before: Mapping[str, Any]) -> None:
         """Compose, fork, watch and list as another Lab did, from its :attr:`kept`; runs that are gone are left out.
@@ -145,10 +147,7 @@ class Lab(ipywidgets.Box):
         """Stop reading and leave the page, with everything in it; no run is touched."""
         cell_widgets.forget(self)
         self._keepsake.end()
-        # Listed first: a closed widget forgets what it holds.
-        for widget in list(held_widgets(self)):
-            if widget is not self:
-                widget.close()
+        close_held(self)
         super().close()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
@@ -198,7 +197,7 @@ class Lab(ipywidgets.Box):
         self.table = RunsTable(
             self._runs_dir, fork=self.fork, composed=self._composed_fields, most_watched=WATCHED_AT_MOST
         )
-        self.monitor = Monitor([], example=self._example, edit=lambda run: self._safely(lambda: self.edit(run)))
+        self.monitor = Monitor([], example=self._example, edit=self.edit)
         # Figures that are opened from its plots stand below them.
         self.experiments = LabExperiments(self.table, self._put)
         self._watch = light(ipywidgets.VBox, [self.experiments, self.monitor, self.monitor.figures.output])

@@ -12,6 +12,7 @@ from IPython.display import display
 from workbench.errors import WorkbenchError
 from workbench.experiments.experiment import Experiment
 from workbench.experiments.experiment_folder import ENDED
+from workbench.ui import cell_widgets
 from workbench.ui.headless import headless
 
 SECONDS = 2.0
@@ -30,15 +31,21 @@ class ExperimentView:
         self.experiment = experiment
         self._shown = False
         self._last = "", ""
+        self._ends: list[threading.Event] = []
 
     def show(self) -> ExperimentView:
-        """Show it in the present cell, and keep it up to date until it ends or the kernel does."""
+        """Show it in the present cell, up to date until it ends, the cell is run again, or the kernel ends."""
         over = self.experiment.status in ENDED and not self.experiment.going
         shown: Any = display(self._bundle(self.experiment.summary, over), raw=True, display_id=True)
         if shown is not None and not headless() and not over:
             self._begin(shown)
         self._shown = True
         return self
+
+    def close(self) -> None:
+        """Follow it no more; what stands in cells stays."""
+        while self._ends:
+            self._ends.pop().set()
 
     def _ipython_display_(self) -> None:
         # `race.watch()` at the end of a cell has shown it already.
@@ -48,12 +55,13 @@ class ExperimentView:
 
     def _begin(self, shown: Any) -> None:
         """Have what is shown (a display handle) kept up to date."""
-        threading.Thread(target=self._follow, args=(shown,), name=THREAD, daemon=True).start()
+        cell_widgets.shown(self)
+        self._ends.append(threading.Event())
+        threading.Thread(target=self._follow, args=(shown, self._ends[-1]), name=THREAD, daemon=True).start()
 
-    def _follow(self, shown: Any) -> None:
-        pause = threading.Event()
-        while not self._write(shown):
-            pause.wait(SECONDS)
+    def _follow(self, shown: Any, end: threading.Event) -> None:
+        while not end.is_set() and not self._write(shown):
+            end.wait(SECONDS)
 
     def _write(self, shown: Any) -> bool:
         """Show what is new; returns whether nothing more will be."""

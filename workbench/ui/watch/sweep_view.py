@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
@@ -12,12 +13,48 @@ from workbench.errors import WorkbenchError
 from workbench.sweeping.sweep import Sweep
 from workbench.ui import cell_widgets
 from workbench.ui.headless import in_page
+from workbench.ui.lab.held_widgets import close_held
 from workbench.ui.lab.lab import Lab
 from workbench.ui.page import Page
 from workbench.ui.saved_output import view_bundle
 from workbench.ui.watch.experiment_panel import ExperimentPanel
 from workbench.ui.watch.experiment_view import ExperimentView
 from workbench.ui.watch.saved_picture import STANDS_ABOVE
+
+
+class _Below(ipywidgets.VBox):
+    """What stands below the words of a sweep.
+
+    Attributes:
+        opened: where the run of a point, or a Lab with its recipe, stands, and ``inside`` that itself.
+    """
+
+    def __init__(self, panel: ExperimentPanel) -> None:
+        self.opened = ipywidgets.Output()
+        self.inside: ipywidgets.Widget | None = None
+        super().__init__([Page(), panel, self.opened])
+        self.add_class("lab-root")
+
+    def fill(self, show: Callable[[], ipywidgets.Widget]) -> bool:
+        """Have something shown in the place of what stands there; False where it cannot be, and why stands there."""
+        # Nobody else would close it: no cell shows it.
+        if self.inside is not None:
+            self.inside.close()
+            self.inside = None
+        with self.opened:
+            clear_output()
+            try:
+                self.inside = show()
+            except WorkbenchError as error:
+                text = str(error)
+                display({"text/html": f"<p role='alert'>{escape(text)}</p>", "text/plain": text}, raw=True)
+                return False
+        return True
+
+    def close(self) -> None:
+        """Leave the page, with all that it shows and has opened, and end what follows the sweep."""
+        close_held(self)
+        super().close()
 
 
 class SweepView(ExperimentView):
@@ -28,24 +65,22 @@ class SweepView(ExperimentView):
 
     Attributes:
         panel: its pictures, and which point the buttons are about; made when a page shows it.
-        opened: where the run of a point, or a Lab with its recipe, stands.
     """
 
     def __init__(self, sweep: Sweep) -> None:
         super().__init__(sweep)
         self.sweep = sweep
         self.panel: ExperimentPanel | None = None
-        self.opened = ipywidgets.Output()
+        self._below: _Below | None = None
         self._text: Any = None
 
     def show(self) -> SweepView:
-        """Show it in the present cell, and keep it up to date until the sweep ends or the kernel does."""
+        """Show it in the present cell; see :meth:`ExperimentView.show`."""
         super().show()
         if in_page():
             on = {"watch": self.watch, "dot": self.watch, "compose": self.compose}
             self.panel = ExperimentPanel(self.sweep, on, whole=False, first=self._write_text)
-            below = ipywidgets.VBox([Page(), self.panel, self.opened])
-            below.add_class("lab-root")
+            self._below = below = _Below(self.panel)
             cell_widgets.shown(below)
             # A saved notebook has the pictures right above.
             call = f"{self.sweep.opened_by}.watch()"
@@ -61,8 +96,10 @@ class SweepView(ExperimentView):
     def compose(self, pick: str) -> str:
         """Open a Lab with the recipe of a point below; returns words for it."""
 
-        def show() -> None:
-            display(Lab(self.sweep.recipe_of(pick), self.sweep.plan.runs_dir))
+        def show() -> Lab:
+            lab = Lab(self.sweep.recipe_of(pick), self.sweep.plan.runs_dir)
+            display(lab)
+            return lab
 
         return self._open(show, f"the recipe of point {pick} is open in the Lab below")
 
@@ -76,13 +113,5 @@ class SweepView(ExperimentView):
         if self._text is not None and self._write(self._text):
             self._text = None
 
-    def _open(self, show: Any, words: str) -> str:
-        with self.opened:
-            clear_output()
-            try:
-                show()
-                return words
-            except WorkbenchError as error:
-                text = str(error)
-                display({"text/html": f"<p role='alert'>{escape(text)}</p>", "text/plain": text}, raw=True)
-        return ""
+    def _open(self, show: Callable[[], ipywidgets.Widget], words: str) -> str:
+        return words if self._below is not None and self._below.fill(show) else ""
