@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workbench.errors import WorkbenchError
 from workbench.recipe import Recipe
 from workbench.runs.find import find
 from workbench.runs.run import Run
@@ -51,6 +53,14 @@ def same_running(recipe: Recipe, rows: Iterable[Mapping[str, Any]], runs_dir: st
     Args:
         rows: of the table of runs.
     """
-    alive = [Run(find(row["id"], runs_dir)) for row in rows if row["status"] not in FINAL]
+    for row in rows:
+        # One that is gone by now, or of a version that cannot be read here, keeps nobody from launching.
+        with contextlib.suppress(WorkbenchError):
+            if row["status"] not in FINAL and _trains(run := Run(find(row["id"], runs_dir)), recipe):
+                return run.name
+    return ""
+
+
+def _trains(run: Run, recipe: Recipe) -> bool:
     # Of a fork the recipe says only how it went on.
-    return next((run.name for run in alive if run.origin is None and run.recipe.hash == recipe.hash), "")
+    return run.origin is None and run.recipe.hash == recipe.hash
