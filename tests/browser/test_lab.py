@@ -168,6 +168,8 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path)
 
     stop_selected(page)
     expect(line.locator(".lab-status")).to_have_text("stopped")
+    # A screen reader would read the states of all lines aloud, without a name, and again as they are scrolled.
+    expect(line.locator(".lab-status")).not_to_have_attribute("aria-live", "polite")
     expect(page.locator(".lab-actions").get_by_role("button", name="Stop")).to_be_disabled()
     assert run.status == "stopped"
     assert run.state.step > 0

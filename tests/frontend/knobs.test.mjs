@@ -21,6 +21,8 @@ test("numbers as people type them, within their bounds", () => {
   assert.deepEqual(read(LR, " 6.75e-3 "), { value: 0.00675 });
   assert.deepEqual(read(ROWS, "1_024"), { value: 1024 });
   assert.deepEqual(read(ROWS, "1,024"), { value: 1024 });
+  assert.deepEqual(read(ROWS, "12,345,678"), { value: 12345678 });
+  for (const decimal of ["0,001", "0,5", "1,5", "1,0245"]) assert.ok(read(ROWS, decimal).problem && read(LR, decimal).problem, decimal);
   for (const wrong of ["0", "-1", "101", "1e", "abc", "", "0x10", "1 2", "Infinity", "NaN"]) {
     assert.equal(read(LR, wrong).problem, "must be a number > 0 and ≤ 100", wrong);
   }

@@ -34,8 +34,8 @@ async function served(reply, use) {
     let body = "";
     for await (const part of request) body += part;
     asked.push({ method: request.method, url: new URL(request.url, "http://x"), headers: request.headers, body });
-    const [status, said] = reply(asked.at(-1));
-    response.writeHead(status).end(said instanceof Uint8Array ? said : JSON.stringify(said));
+    const [status, said, headers = {}] = reply(asked.at(-1));
+    response.writeHead(status, headers).end(said instanceof Uint8Array ? said : JSON.stringify(said));
   });
   await new Promise((done) => http.listen(0, "127.0.0.1", done));
   try {
@@ -93,6 +93,21 @@ test("a server without the extension is left alone for a minute", async () => {
       assert.equal(asked.length, 1);
       clock.time += 60000;
       assert.equal(server.usable, true);
+    },
+  );
+});
+
+test("a run that is gone takes no other run's Stop away, and is not asked for all the time", async () => {
+  await served(
+    ({ method }) => (method === "POST" ? [200, { lease: null }] : [404, { message: "no run 'run-b'" }, { "Content-Type": "application/json; charset=UTF-8" }]),
+    async (server, asked, clock) => {
+      const relay = new Relay(new Store(), server);
+      const tick = async (names, later) => ((clock.time += later), await relay.tick(names, []), asked.length);
+      assert.equal(await tick(["here/run-a", "here/run-b"], 2000), 1);
+      assert.equal((await server.lease("here/run-a", { controller: "c" })).state, "done", "not left to a kernel that may be gone");
+      assert.equal(await tick(["here/run-a", "here/run-b"], 2000), 2);
+      assert.equal(await tick(["here/run-a"], 2000), 3, "others are asked for at once");
+      assert.equal(await tick(["here/run-a"], 60000), 4);
     },
   );
 });

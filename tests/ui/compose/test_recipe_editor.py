@@ -42,16 +42,27 @@ def test_apply_takes_over_what_can_be_read(
 ) -> None:
     heard = hear(editor, monkeypatch)
     say(editor, {"apply": "nonsense("})
-    assert heard == [{"applied": False}]
+    assert heard == [{"applied": False, "text": "nonsense("}]
     assert applied == []
     assert editor.problems == [[1, "not Python: '(' was never closed"]]
     say(editor, {"apply": TEXT})
-    assert heard[1:] == [{"applied": True}]
+    assert heard[1:] == [{"applied": True, "text": TEXT}]
     assert applied == [(presets.get("fast"), "fast")]
     assert editor.problems == []
     say(editor, {"apply": 3})
     say(editor, "apply")
     assert len(heard) == 2
+
+
+def test_what_is_typed_after_apply_is_a_draft_of_its_own(editor: RecipeEditor) -> None:
+    first, then = (f"recipe = wb.presets.fast().with_(seed={seed})" for seed in (7, 8))
+    editor.draft = first
+    say(editor, {"apply": first})
+    assert editor.edited is None
+    editor.draft = then
+    assert editor.edited is not None
+    editor.draft = first
+    assert editor.edited is not None, "what is composed may be another by now"
 
 
 def test_another_recipe_leaves_the_draft_alone(editor: RecipeEditor) -> None:

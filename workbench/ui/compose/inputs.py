@@ -86,7 +86,7 @@ def _shape(annotation: Any, low: float | None = None, high: float | None = None)
     for kind in (bool, int, float, str):
         if annotation is kind:
             return Shape(kind.__name__, low=low, high=high)
-    raise TypeError(f"no control for a field of type {annotation!r}; ui/inputs.py knows the types that knobs may have")
+    raise TypeError(f"no control for a field of type {annotation!r}; {__name__} knows the types that knobs may have")
 
 
 @dataclass

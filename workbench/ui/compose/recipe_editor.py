@@ -100,12 +100,10 @@ class RecipeEditor(Light, BundledWidget):
         """Take over what was typed and not applied; False where it holds no recipe."""
         if self.edited is None or self.draft is None:
             return True
-        taken = self.apply(self.draft)
-        self.send({"applied": taken})
-        return taken
+        return self._answer(self.draft)
 
     def _drafted(self, _change: Any) -> None:
-        if self.draft is None:
+        if self.draft != self._taken:
             self._taken = None
         self._judge()
         self._tell()
@@ -123,7 +121,12 @@ class RecipeEditor(Light, BundledWidget):
         self.problems = []
         return found
 
+    def _answer(self, text: str) -> bool:
+        # Not a trait: the page forgets its draft when it hears this, however late that is, but not what came after it.
+        taken = self.apply(text)
+        self.send({"applied": taken, "text": text})
+        return taken
+
     def _on_message(self, _widget: Any, content: Any, _buffers: Any) -> None:
         if isinstance(content, dict) and isinstance(content.get("apply"), str):
-            # The answer, not a trait: the page forgets its draft when it hears this, however late that is.
-            self.send({"applied": self.apply(content["apply"])})
+            self._answer(content["apply"])

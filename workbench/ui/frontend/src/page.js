@@ -11,7 +11,7 @@ const WALKED_MS = 2000;
 // The control of a row; a row within it has its own.
 const controlOf = (row) => row.querySelector("input, select, textarea");
 
-// What a row's tooltip says: help on the first line, facts on the second (ui/knob_help.py).
+// What a row's tooltip says: help on the first line, facts on the second (compose/knob_help.py).
 function helpOf(row) {
   const control = controlOf(row);
   if (!control || control.closest(".lab-knob") !== row) return headingHelp(row);
@@ -113,7 +113,7 @@ function describe(root, words) {
   // Glyphs of the icon font would be read out as part of a button's name.
   for (const icon of root.querySelectorAll("button > i.fa, button > i.fas")) set(icon, "aria-hidden", "true");
   for (const box of root.querySelectorAll(".lab-search input")) set(box, "aria-label", "find a knob by its name or help (/)");
-  for (const live of root.querySelectorAll(".lab-verdict, .lab-status, .lab-found")) set(live, "aria-live", "polite");
+  for (const live of root.querySelectorAll(".lab-verdict, .lab-found")) set(live, "aria-live", "polite");
   for (const card of root.querySelectorAll(".lab-card-panel")) {
     set(card, "role", "region");
     set(card, "aria-label", card.querySelector("h3")?.textContent ?? "about");

@@ -4,7 +4,7 @@
 import { parts, ramp as RAMP_COLOURS, runColours as RUNS, runDashes as DASHES, scalars as SCALARS } from "./quantities.js";
 
 export { axes as AXES, learnedBriefly as LEARNED_BRIEFLY, layerStates as LAYER_STATES, levelDashes as LEVEL_DASHES, levelHelp as LEVEL_HELP, perLayer as PER_LAYER, smoothing as SMOOTHING, workParts as WORK_PARTS } from "./quantities.js";
-export { RAMP_COLOURS, SCALARS };
+export { RAMP_COLOURS };
 
 /** Parts of a step in the order in which they happen. */
 export const STEP_PARTS = Object.entries(parts).map(([name, colour]) => ({ name, colour }));

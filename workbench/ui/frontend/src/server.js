@@ -161,7 +161,9 @@ export class Server {
     if (options.body) Object.assign(headers, { "Content-Type": "application/json", "X-Workbench-Refusals": "1" });
     try {
       const response = await this.fetch(`${this.base}${API}/${path}`, { credentials: "same-origin", cache: "no-store", ...options, headers });
-      if ([403, 404].includes(response.status)) this.absentUntil = this.now() + ABSENT_MS;
+      // In JSON the extension itself says 404: of a run that is gone, and the others are still there.
+      const absent = response.status === 404 && !response.headers.get("Content-Type")?.includes("json");
+      if (absent || response.status === 403) this.absentUntil = this.now() + ABSENT_MS;
       else if (response.status >= 500) this.absentUntil = this.now() + TROUBLE_MS;
       return response;
     } catch {
@@ -178,19 +180,24 @@ export class Relay {
     this.server = server;
     this.asking = false;
     this.askedAt = server.now();
+    // Names that the server has refused, and until when they are not asked for again.
+    this.refused = { names: "", until: -Infinity };
   }
 
   /** To be called a few times a second; true when the store has changed. */
   async tick(names, extra) {
     const { store, server } = this;
     const period = store.strayed ? FEED_EVERY_MS : LOOK_EVERY_MS;
-    const due = server.now() - this.askedAt >= period - 50;
+    const refused = names.join() === this.refused.names && server.now() < this.refused.until;
+    const due = !refused && server.now() - this.askedAt >= period - 50;
     if (this.asking || !due || !names.length || !server.usable || !store.needsServer(server.now())) return false;
     this.asking = true;
     this.askedAt = server.now();
     try {
       const since = store.cursor;
       const answer = await server.news(names, since, store.seq, extra);
+      // It is there, and does not know one of the runs.
+      if (!answer && server.usable) this.refused = { names: names.join(), until: server.now() + ABSENT_MS };
       if (!answer) return false;
       if (store.live && !store.strayed && answer.header.type !== "beat") await server.rest(PRECEDENCE_MS);
       return store.relay(answer.header, answer.block, since, server.now());

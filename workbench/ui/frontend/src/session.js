@@ -81,14 +81,15 @@ export class Session {
 
   /**
    * Everything that was recorded of some scalars, for a file.
-   * @returns {Promise<object[] | null>} see unpackDetail; null when nobody answers
+   * @returns {Promise<object[] | null>} see unpackDetail, with the run's `id`; null when nobody answers
    */
   async everything(names) {
-    // Below zero: no answer to the question of a window, which the store counts upwards.
-    const ask = -1 - this.whole.size;
+    // Below zero: no answer to the question of a window, which the store counts upwards. By chance, since answers go to
+    // every page of the kernel, and each is to know its own.
+    const ask = -1 - Math.floor(Math.random() * 2 ** 40);
     const answer = new Promise((done) => {
-      this.whole.set(ask, done);
-      setTimeout(() => done(null), WHOLE_WITHIN_MS);
+      const waiting = setTimeout(() => done(null), WHOLE_WITHIN_MS);
+      this.whole.set(ask, (found) => (clearTimeout(waiting), done(found)));
     });
     this.send({ type: "detail", ask, names, spans: this.store.runs.map(() => [0, LAST_STEP]), points: 0 });
     return answer;
@@ -117,17 +118,25 @@ export class Session {
 
   async #relay() {
     // A page that nobody sees asks nobody; it catches up when it is shown.
-    if (!document.hidden && (await this.relay.tick(this.served, [...this.extra]))) this.#tell();
+    const news = !document.hidden && (await this.relay.tick(this.served, [...this.extra]));
+    if (news && !this.steering.closed) this.#tell();
   }
 
   #receive(header, buffers) {
     // What answers a request of this page, or of another one, is for whoever asked.
     if (header.type === "notice") return this.steering.heard(header) ? this.#tell() : this.#tell(header);
-    if (header.type === "detail" && header.ask < 0) return this.whole.get(header.ask)?.(unpackDetail(header, buffers?.[0]));
+    if (header.type === "detail" && header.ask < 0) return this.#whole(header, buffers?.[0]);
     const { changed, resync } = this.store.receive(header, buffers?.[0], Date.now());
     if (resync) this.ask(true);
     if (changed) this.#tell();
     return undefined;
+  }
+
+  /** By the id of each run: what holds it here may be another by the time that the file is written. */
+  #whole(header, block) {
+    const done = this.whole.get(header.ask);
+    this.whole.delete(header.ask);
+    done?.(unpackDetail(header, block).map((update) => ({ ...update, id: this.store.runs[update.i]?.id })));
   }
 
   #tick() {

@@ -67,8 +67,9 @@ function render({ model, el: root }) {
     clearTimeout(timer);
     model.send({ apply: area.value });
   };
-  const answered = ({ applied }) => {
-    if (applied) keep(null);
+  const answered = ({ applied, text }) => {
+    // What was typed since stays, as a draft of what comes next.
+    if (applied && text === area.value) keep(null);
     else if (applied === false) go(model.get("problems")[0]?.[0] ?? 1);
   };
   area.addEventListener("input", () => keep(area.value === model.get("text") ? null : area.value));

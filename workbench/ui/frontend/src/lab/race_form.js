@@ -12,7 +12,7 @@ const WORKING = "Working out what it takes… the first time on a machine takes 
 
 class Form {
   constructor(model, host) {
-    Object.assign(this, { model, asked: 0, priced: 0 });
+    Object.assign(this, { model, asked: 0 });
     const box = (label, attributes) => el("input", { type: "text", autocomplete: "off", spellcheck: "false", "aria-label": label, on: { input: () => this.ask() }, ...attributes });
     const row = (label, node, hint = "") => el("label", { class: "lab-race-row" }, el("span", { text: label }), node, hint ? el("small", {}, hint) : null);
     this.title = el("h4");

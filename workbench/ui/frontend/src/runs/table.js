@@ -9,7 +9,7 @@ import { isExperiment } from "./groups.js";
 import { between, scrollFor, visible } from "./rows.js";
 import { many } from "./standing.js";
 
-export const ROW_HEIGHT = 28;
+const ROW_HEIGHT = 28;
 // The widest bar that scrolls the lines: the free column gives it room, or a second bar would come with it.
 const SCROLLBAR_WIDTH = 20;
 const KEYS = "Enter draws the run's curves or the picture of a race or takes them away, arrow right and left open and close a group, Space selects, S stops, F2 renames it, T edits its tags, N its note, Delete moves it to the trash";

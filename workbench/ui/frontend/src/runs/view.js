@@ -70,6 +70,7 @@ export class View {
     document.removeEventListener("keydown", this.pressed);
     this.watcher.disconnect();
     this.table.close();
+    this.place.firstChild?.release?.();
     clearInterval(this.clock);
   }
 

@@ -3,7 +3,8 @@
 
 import { short } from "../format.js";
 
-const NUMBER = /^[-+]?(\d[\d_,]*)?\.?\d*(e[-+]?\d+)?$/i;
+// A comma parts thousands and nothing else: "0,001" is not 1.
+const NUMBER = /^[-+]?(\d[\d_]*|[1-9]\d{0,2}(,\d{3})+)?(\.\d*)?(e[-+]?\d+)?$/i;
 const BOUNDS = {
   exclusiveMinimum: [">", (value, bound) => value > bound],
   minimum: ["≥", (value, bound) => value >= bound],

@@ -149,7 +149,7 @@ class Monitor {
       this.note(whole ? "" : "nobody answered: the file holds the thinned curve");
     }
     const told = runs.map((run) => {
-      const update = whole?.find(({ i }) => this.runs[i] === run);
+      const update = whole?.find(({ id }) => id === run.id);
       const held = new Map(names.map((name) => [name, run.series.get(name)?.merged()]).filter(([, series]) => series));
       const at = (steps, kind) => (update ? interpolate(steps, update.clock.step, update.clock[kind]) : run.clock.at(steps, kind));
       return { name: run.name, at, series: update?.series ?? held };
