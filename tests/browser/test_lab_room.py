@@ -15,7 +15,9 @@ SCREENS = ((1440, 900), (1280, 720))
 _TOLD = "recipe of baseline seed 0 of steered against quickstart"
 _CELLS = [
     "import workbench as wb\nlab = wb.Lab()\nlab",
-    f"lab._put(wb.presets.quickstart().with_(depth='progressive_drop', optimizer={{'lr': 0.002}}), {_TOLD!r})",
+    # In bf16, in which the session knows the machine: while it is measured, nothing offers to measure it.
+    "recipe = wb.presets.quickstart().with_(depth='progressive_drop', optimizer={'lr': 0.002})\n"
+    f"lab._put(recipe.with_(execution={{'precision': 'bf16'}}), {_TOLD!r})",
     "lab.composer.show.value = 'JSON'\nlab.composer.show.value = 'Form'\n"
     "lab.forecast._offered_for_run = True\n"
     "from workbench.ui.compose.forecast_panel import _NO_FORECAST\n"
