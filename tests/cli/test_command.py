@@ -107,7 +107,8 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("arguments", [("presets",), ("presets", "--json"), ("choices", "--json"), ("--version",)])
+# More than a buffer holds, which fails while it is printed, and less, which fails when all has been.
+@pytest.mark.parametrize("arguments", [("choices", "--json"), ("--version",)])
 def test_an_output_that_cannot_be_written_is_one_error(arguments: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "workbench", *arguments]
     with open("/dev/full", "w") as full:
