@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from html import escape
 from statistics import fmean
 
 import numpy as np
@@ -17,7 +18,6 @@ from workbench.floors import Yardstick
 from workbench.plots.curves import Curve
 from workbench.plots.race import Arm, Gap, RacePicture, Reach, race_curves, race_differences
 from workbench.plots.race_tables import curves_table, differences_table
-from workbench.plots.static import inline_table
 from workbench.printable import plain
 from workbench.quantities import SECONDS_AHEAD
 from workbench.racing.plan import Entry, RacePlan
@@ -26,6 +26,8 @@ from workbench.racing.standing import Standing, run_folder
 from workbench.racing.tables import arms_html
 from workbench.runs.folder import read_object
 from workbench.runs.trash import wherever
+
+_CELL = "text-align:left;padding:2px 12px 2px 0"
 
 
 def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
@@ -124,7 +126,11 @@ def table_html(plan: RacePlan, now: Standing) -> str:
         ratio = verdict.speedup.budget if verdict.speedup else ""
         rows.append((plain(name), word, *numbers, ratio,
                      verdict.to_target.against if verdict.to_target else ""))  # fmt: skip
-    return inline_table(head, rows)
+    # Not as plots.static has it: titles wrap, or the Lab's pane would have to scroll sideways.
+    cells = ["".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in row) for row in rows]
+    titles = "".join(f"<th style='{_CELL}'>{escape(text)}</th>" for text in head)
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _curve(evaluations: dict[str, object], share: Share) -> Curve:
