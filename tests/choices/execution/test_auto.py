@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,23 +55,30 @@ def test_a_calibration_that_never_ends_gives_the_defaults(monkeypatch: pytest.Mo
     assert remembered(recipe) is None
 
 
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
+    """``failing("echo why >&2")`` -> calibrations carry out this line of shell instead, and fail."""
+
+    def fail(line: str) -> None:
+        interpreter = tmp_path / "python"
+        interpreter.write_text(f"#!/bin/sh\n{line}\nexit 1\n")
+        interpreter.chmod(0o755)
+        monkeypatch.setattr(planned.sys, "executable", str(interpreter))
+
+    return fail
+
+
 @pytest.mark.process
-def test_a_calibration_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    interpreter = tmp_path / "python"
-    interpreter.write_text("#!/bin/sh\necho 'no such unit' >&2\nexit 1\n")
-    interpreter.chmod(0o755)
-    monkeypatch.setattr(planned.sys, "executable", str(interpreter))
+def test_a_calibration_that_fails_says_why(failing: Callable[[str], None]) -> None:
+    failing("echo 'no such unit' >&2")
     found = calibrate(Recipe(execution="auto"), lambda line: None)
     assert found.note == "the calibration failed (no such unit)"
 
 
 @pytest.mark.process
-def test_a_recipe_may_be_longer_than_a_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_recipe_may_be_longer_than_a_command_line(failing: Callable[[str], None]) -> None:
     """Of a corpus of many files, each named."""
-    interpreter = tmp_path / "python"
-    interpreter.write_text("#!/bin/sh\nwc -c >&2\nexit 1\n")
-    interpreter.chmod(0o755)
-    monkeypatch.setattr(planned.sys, "executable", str(interpreter))
+    failing("wc -c >&2")
     data = {"kind": "files", "paths": tuple(f"{'a' * 100}/{number}.txt" for number in range(2000))}
     found = calibrate(Recipe(data=data, execution="auto"), lambda line: None)
     assert int(found.note.removeprefix("the calibration failed (").removesuffix(")")) > 200_000

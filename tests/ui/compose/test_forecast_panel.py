@@ -46,13 +46,18 @@ def test_a_recipe_is_forecast_in_the_background(panel: ForecastPanel, recipe: Re
     assert "</strong> tokens/s" in panel.line.value, "closed, it says the same in a sentence"
 
 
-def test_the_latest_wins_and_old_numbers_stay_dimmed(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
+def another_is_waited_for(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
+    """A recipe's numbers are there, and the machine is measured for those of another one."""
     panel.show(recipe)
     settled(panel)
     machine.measured = False
     machine.go_on.clear()
     panel.show(recipe.with_(budget="60 steps"))
     assert machine.measuring.wait(60)
+
+
+def test_the_latest_wins_and_old_numbers_stay_dimmed(panel: ForecastPanel, machine: Machine, recipe: Recipe) -> None:
+    another_is_waited_for(panel, machine, recipe)
     for steps in range(61, 70):
         panel.show(recipe.with_(budget=f"{steps} steps"))
     panel.show(recipe.with_(budget="69 steps"))
@@ -73,12 +78,7 @@ def test_the_latest_wins_and_old_numbers_stay_dimmed(panel: ForecastPanel, machi
 def test_numbers_that_come_late_take_no_place_of_the_right_ones(
     panel: ForecastPanel, machine: Machine, recipe: Recipe
 ) -> None:
-    panel.show(recipe)
-    settled(panel)
-    machine.measured = False
-    machine.go_on.clear()
-    panel.show(recipe.with_(budget="60 steps"))
-    assert machine.measuring.wait(60)
+    another_is_waited_for(panel, machine, recipe)
     # Taken back before its forecast is there.
     panel.show(recipe)
     machine.go_on.set()
