@@ -12,6 +12,7 @@ from tests.ui.messages import say
 from workbench import presets
 from workbench.runs.run import Run
 from workbench.ui.lab.lab import Lab
+from workbench.ui.runs.run_actions import ActionResult
 
 
 def asked_before_a_second_run_of_the_same(lab: Lab) -> None:
@@ -80,9 +81,9 @@ def test_launch_watch_fork_and_stop(lab: Lab, tmp_path: Path) -> None:
     lab.composer.load(point.recipe.with_(optimizer={"lr": 1e-4}), point.recipe)
     assert not lab.launch_button.disabled
     lab.launch_button.click()
+    until(lambda: lab.table.selected not in ([], [first]), seconds=60)
     assert lab.forking.point is None
     assert lab.launch_button.description == "Launch"
-    until(lambda: lab.table.selected not in ([], [first]), seconds=60)
     (forked,) = lab.table.selected
     assert lab.table.watched == [first, forked], "beside what is watched"
     child = Run(forked, tmp_path / "runs")
@@ -129,6 +130,15 @@ def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path, monkeypatc
     assert ">0.02 of 1.02 seconds are left (budget " in lab.forking.bar.budget.value
     assert "and a step takes 0.1" in lab.composer.verdict.value
     assert lab.launch_button.disabled
+    # Its checkpoint turns out to be damaged: refused, it is still a fork, not a run that would begin at step 0.
+    lab.composer.load(lab.composer.recipe.with_(budget="600 steps"), lab.composer.recipe)
+    answers: list[ActionResult] = []
+    monkeypatch.setattr(lab.table, "say", answers.append)
+    lab.launch_button.click()
+    assert lab.launch_button.disabled or len(answers) > 1, "not twice"
+    until(lambda: not lab.launch_button.disabled and len(answers) > 1)
+    assert "can be forked from" in answers[-1].text, answers
+    assert lab.launch_button.description == "Fork from step 10"
     lab.composer.load(lab.composer.recipe.with_(budget="10.2 steps"), lab.composer.recipe)
     assert "raise the budget" in lab.composer.verdict.value
     lab.composer.say("90 seconds are spent already", bad=True)

@@ -21,10 +21,12 @@ class Forking:
 
     Attributes:
         point: the checkpoint; None for a new run. bar: stands in the place of the presets while there is one.
+        hindrance: why nothing can be launched now, while a fork of it begins.
     """
 
     def __init__(self, moved: Callable[[int], None], ended: Callable[[], None]) -> None:
         self.point: ForkPoint | None = None
+        self.hindrance = ""
         self.bar = ForkBar(moved, ended)
 
     def begin(self, folder: RunFolder, step: int | None = None) -> ForkPoint:

@@ -38,6 +38,7 @@ from workbench.ui.lab.frame import Frame
 from workbench.ui.lab.held_widgets import close_held
 from workbench.ui.lab.launch_question import question, same_running
 from workbench.ui.lab.race_form import RaceForm
+from workbench.ui.lab.without_page import text_of
 from workbench.ui.light_widgets import light
 from workbench.ui.page import Page
 from workbench.ui.runs.named_experiments import name_of
@@ -54,7 +55,6 @@ HOLD_AFTER_SECONDS = 5.0
 _LAUNCH_KEYS = "Ctrl+Enter"
 _PARTS = ("composer", "forecast", "table", "launch_button", "race_button", "race_form", "forking", "frame", "monitor",
           "experiments", "_watch")  # fmt: skip
-_NEEDS_A_PAGE = "The Lab's forms, forecast and live curves need a page: run this cell in JupyterLab to have them."
 _OPEN_AGAIN = "open the notebook in JupyterLab and run this cell again to use it."
 
 
@@ -154,7 +154,7 @@ class Lab(ipywidgets.Box):
         # Run again, a cell takes its old Lab away.
         cell_widgets.shown(self)
         if not self._live:
-            return self._text()
+            return text_of(self._recipe or default_recipe(), self._runs_dir)
         # Not before: a forecast measures the machine once, which takes it 20 seconds that nobody has asked for yet.
         self._displayed = True
         # Most who compose launch; once the Lab stands, a trainer loads what takes it seconds.
@@ -195,8 +195,9 @@ class Lab(ipywidgets.Box):
         self.race_form = RaceForm(self._runs_dir, self._raced, lambda: self.table.rows)
         self.composer.dock(self.forking.bar, self.forecast, [self.launch_button, self.race_button])
         self.table = RunsTable(
-            self._runs_dir, fork=self.fork, composed=self._composed_fields, most_watched=WATCHED_AT_MOST
-        )
+            self._runs_dir, fork=self.fork, most_watched=WATCHED_AT_MOST,
+            composed=lambda: self.composer.recipe.to_dict() if self.composer.recipe else None,
+        )  # fmt: skip
         self.monitor = Monitor([], example=self._example, edit=self.edit)
         # Figures that are opened from its plots stand below them.
         self.experiments = LabExperiments(self.table, self._put)
@@ -214,13 +215,6 @@ class Lab(ipywidgets.Box):
         # Last: from here on the page hears of every change.
         self.children = (Page(), self.frame, body, self.race_form)
 
-    def _text(self) -> dict[str, str]:
-        """What stands in a notebook that no page has shown."""
-        recipe, found = self._recipe or default_recipe(), run_list.runs(self._runs_dir)
-        begins = f"It begins with the recipe {recipe.name}."
-        page = f"<p>{_NEEDS_A_PAGE} {html.escape(begins)}</p>{found._repr_html_()}"
-        return {"text/html": page, "text/plain": f"{_NEEDS_A_PAGE}\n{begins}\n\n{found.text()}"}
-
     def _regions(self) -> list[ipywidgets.Widget]:
         regions = [light(ipywidgets.VBox, [self.composer]), self._watch, light(ipywidgets.VBox, [self.table])]
         for region, name in zip(regions, ("lab-compose", "lab-watch", "lab-below"), strict=True):
@@ -234,7 +228,7 @@ class Lab(ipywidgets.Box):
             # By key, or of a text that no fork can go on with: the verdict says what is wrong.
             return
         point = self.forking.point
-        # Of an edit or a text of this moment nothing is known yet, and what speaks against it is asked all the same.
+        # Of an edit of this moment nothing is known yet, and what speaks against it is asked all the same.
         self.forecast.settle()
         same = "" if point else same_running(recipe, self.table.rows, self._runs_dir)
         asked = question(self.composer.verdict.doubt, same)
@@ -243,15 +237,26 @@ class Lab(ipywidgets.Box):
             self.composer.say(asked.said, asked.bad, asked.whole)
             return
         if point is not None:
-            self._no_fork()
             # Off this thread: the checkpoint is hashed before anything goes on from it.
-            self.table.say(ActionResult(f"forking {point.recipe.name}: its checkpoint is verified first"))
-            self.table.work(lambda: self._started(Run(fork(point.folder, point.changes(recipe), point.step)), "forked"))
+            self.forking.hindrance = "the checkpoint is verified first"
+            self._composed()
+            self.table.say(ActionResult(f"forking {point.recipe.name}: {self.forking.hindrance}"))
+            self.table.work(lambda: self._begin_fork(point, recipe))
         else:
             self._start(recipe)
             # What was asked is answered.
             self.composer.settle(f"applied and launched {recipe.name}" if edited else "")
         self._launched = True
+
+    def _begin_fork(self, point: ForkPoint, recipe: Recipe) -> None:
+        try:
+            run = Run(fork(point.folder, point.changes(recipe), point.step))
+        finally:  # refused, it is still a fork that is composed: another checkpoint may do
+            self.forking.hindrance = ""
+            self._composed()
+        if self.forking.point is point:
+            self._no_fork()
+        self._started(run, "forked")
 
     def _race(self) -> None:
         recipe, state = self.composer.taken(), self.composer.composition.state
@@ -324,7 +329,7 @@ class Lab(ipywidgets.Box):
         if why or scarce:
             self.composer.say(why or scarce, bad=True)
         self.launch_button.description = f"Fork from step {point.step:,}" if point else "Launch"
-        why = why or self.composer.hindrance
+        why = why or self.forking.hindrance or self.composer.hindrance
         self.launch_button.disabled = bool(why)
         known = f"train this recipe in the background ({_LAUNCH_KEYS})"
         self.launch_button.tooltip = f"not now: {why}" if why else known
@@ -385,10 +390,6 @@ class Lab(ipywidgets.Box):
         self._keepsake.refresh()
         self.forecast.share(len(training_now()))
         self.monitor.stir()
-
-    def _composed_fields(self) -> dict[str, Any] | None:
-        recipe = self.composer.recipe
-        return None if recipe is None else recipe.to_dict()
 
     def _safely(self, do: Callable[[], Any]) -> None:
         """Errors of a handler belong where the user looks, not into the server's log."""
