@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import RESULTS
 from tests.browser.lab import knob, open_lab
+from tests.browser.looks import soon
 from tests.browser.servers import Server
 from tests.forecasting.machine_rates import RATES
 from tests.runs.conftest import kill_processes_of
@@ -79,10 +80,18 @@ def test_a_race_from_the_form_to_its_verdict(page: Page, server: Server, corpus:
     expect(said).to_contain_text("judged on 4 seeds")
     expect(panel.locator(".lab-experiment-status")).to_have_text("finished")
     expect(panel.locator(".js-plotly-plot .scatterlayer .trace").first).to_be_visible()
+    soon(lambda: below(panel), lambda pixels: pixels <= 0)
     page.screenshot(path=RESULTS / "lab-race-verdict.png")
     race = Race(RaceFolder.ids(server.runs)[-1], server.runs)  # of a second try: the first one's is there, too
     assert (race.status, race.verdicts["mine"].verdict, len(race.rows)) == ("finished", "better", 16)
     assert notebook.complaints == []
+
+
+def below(panel: Locator) -> float:
+    """How many pixels of the picture lie below what its pane shows."""
+    end = "node => node.getBoundingClientRect().bottom"
+    picture, pane = panel.locator(".js-plotly-plot"), panel.page.locator(".lab-watch")
+    return float(picture.evaluate(end)) - float(pane.evaluate(end))
 
 
 def a_line_of_a_sweep(page: Page, sweep: Sweep) -> None:

@@ -71,6 +71,12 @@ def test_a_race_says_how_it_stands_and_shows_one_picture_at_a_time(planned: Plan
     say(panel.controls, {"do": "look", "dark": True})
     panel.refresh()
     assert figure(panel)["layout"]["template"] != light
+    say(panel.controls, {"do": "figure", "figure": "curves"})
+    for room, height in ((300, 300), (90, 240), (2000, 420), ("much", 370)):
+        say(panel.controls, {"do": "look", "dark": True, "room": room})
+        panel.refresh()
+        assert figure(panel)["layout"]["height"] == height, "as high as the pane has room for, within reason"
+    say(panel.controls, {"do": "figure", "figure": "differences"})
     for nonsense in (
         {"do": "figure", "figure": "none"},
         {"do": "watch"},

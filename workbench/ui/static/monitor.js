@@ -1,4 +1,4 @@
-/* sources sha256:bef58b2e77c26ff3911dfa2e530294dd3b1514d622f536cac9affe056f153b9a
+/* sources sha256:3a46c6eabe65c6b780feb4e57bb78617ace6c1dde52f63590e22f759f08dec45
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

@@ -21,8 +21,8 @@ from workbench.ui.watch.figures import bundle_of
 
 SECONDS = 2.0
 """Between two looks."""
-HEIGHT = 370
-"""Of a picture, at most; pixels."""
+HEIGHT, LEAST_HEIGHT = 370, 240
+"""Of a picture: at most, where the page does not say what room there is; and where there is less. Pixels."""
 THREAD = "workbench-experiment-panel"
 
 
@@ -75,6 +75,7 @@ class ExperimentPanel(ipywidgets.VBox):
         self._picked = False
         # None until a page says which: Plotly's megabytes would keep the page from drawing the controls.
         self._dark: bool | None = None
+        self._room = HEIGHT
         self._drawn = ""
         self._picks: dict[str, Pick] = {}
         self._closed, self._wake = threading.Event(), threading.Event()
@@ -152,8 +153,7 @@ class ExperimentPanel(ipywidgets.VBox):
         figure = found.figure(self.controls.figure)
         if self._dark:
             figure.update_layout(template=template(dark=True))
-        # The place of curves is as wide as it is, and not much higher than this.
-        figure.update_layout(height=min(figure.layout.height or HEIGHT, HEIGHT))
+        figure.update_layout(height=max(LEAST_HEIGHT, min(figure.layout.height or self._room, self._room)))
         bundle = bundle_of(figure)
         if (drawn := json.dumps(bundle)) != self._drawn:
             self._drawn = drawn
@@ -164,7 +164,8 @@ class ExperimentPanel(ipywidgets.VBox):
         message = content if isinstance(content, dict) else {}
         verb, controls = message.get("do"), self.controls
         if verb == "look":
-            self._dark = message.get("dark") is True
+            self._dark, room = message.get("dark") is True, message.get("room")
+            self._room = room if isinstance(room, int) and room > 0 else HEIGHT
         elif verb == "figure" and message.get("figure") in dict(controls.shown.get("figures", [])):
             controls.figure = message["figure"]
         elif verb == "numbers":

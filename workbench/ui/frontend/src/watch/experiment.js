@@ -8,6 +8,10 @@ import { bindDots, ringDot } from "./dots.js";
 import { endQuestion } from "./end_question.js";
 
 const FIGURE = ".js-plotly-plot";
+/** The pane of a Lab; in a cell there is none. */
+const PANE = ".lab-watch";
+/** Pixels that are not worth another picture. */
+const SAME_PX = 16;
 /** What a button of a sweep in a cell opens below it. */
 const OPENED = ".lab-whole, .wb-monitor, .wb-static-picture, [role='alert']";
 /** The numbers of the picture that stands above. */
@@ -46,6 +50,7 @@ class Controls {
     host.append(this.head, this.lines, this.more, this.tools, this.answer);
     this.heard = () => this.draw();
     model.on(CHANGES, this.heard);
+    this.roomed = 0;
     this.endThemes = watchTheme(() => this.look());
     this.bound = new WeakSet();
     this.ring = el("span", { class: "lab-experiment-ring", "aria-hidden": "true", hidden: true });
@@ -69,6 +74,9 @@ class Controls {
     // What stands above is put anew while the experiment goes on.
     if (this.output) this.figuresDrawn.observe(this.output.parentElement, { childList: true });
     this.bind();
+    this.pane = panel.closest(PANE);
+    this.resizes = new ResizeObserver(() => this.look());
+    for (const node of [this.host, this.pane].filter(Boolean)) this.resizes.observe(node);
     this.look();
     this.draw();
   }
@@ -125,10 +133,22 @@ class Controls {
     this.model.send({ do: "numbers", on });
   }
 
-  /** The kernel writes its colours into the picture. */
+  /** The kernel draws the picture: in its colours, no higher than what the words above leave of the pane. */
   look() {
     const { dark } = themeOf(this.host);
-    if (dark !== this.dark) this.model.send({ do: "look", dark: (this.dark = dark) });
+    const room = this.room();
+    if (dark === this.dark && Math.abs(room - this.roomed) < SAME_PX) return;
+    Object.assign(this, { dark, roomed: room });
+    this.model.send({ do: "look", dark, room });
+  }
+
+  /** Pixels for the picture; 0 where nothing limits it. */
+  room() {
+    if (!this.pane || !this.pane.clientHeight) return 0;
+    const { maxHeight, paddingTop, paddingBottom } = getComputedStyle(this.pane);
+    // Where panes stand one below the other, this one is as high as what it shows, up to a limit.
+    const height = Number.parseFloat(maxHeight) || this.pane.clientHeight;
+    return Math.max(1, Math.floor(height - Number.parseFloat(paddingTop) - Number.parseFloat(paddingBottom) - this.host.offsetHeight));
   }
 
   draw() {
@@ -180,6 +200,7 @@ class Controls {
     this.endWait();
     this.model.off(CHANGES, this.heard);
     this.endThemes();
+    this.resizes?.disconnect();
     this.figuresDrawn?.disconnect();
     this.expecting?.disconnect();
     this.output?.previousElementSibling?.classList.remove("lab-drawn-below");
