@@ -80,7 +80,7 @@ def test_every_verb_through_the_kernel_alone(page: Page, server: Server, run: Ru
     expect(page.locator(".wb-name")).to_have_text([run.name, "calmer"])
     assert [fork.recipe.optimizer.lr for fork in runs(server.runs) if fork.name == "calmer"] == [1e-4]
     # Marked on the plots, recorded in the run.
-    expect(page.locator(".wb-events li").filter(has_text="goes on from step").first).to_be_visible()
+    expect(page.locator(".wb-events li").filter(has_text="was forked from step").first).to_be_visible()
     events = read_telemetry(run.folder.telemetry).events
     asked = [event["data"]["verb"] for event in events if event["kind"] == "request" and event["data"]["done"]]
     assert asked == ["set", "checkpoint", "evaluate", "pause", "resume"]

@@ -189,5 +189,5 @@ def test_a_fork_is_an_event_at_its_step(session: Session) -> None:
     session.requests.answer()
     (event,) = events(session, "fork")
     assert (event["step"], event["data"]["run"]) == (1, "20260101-000000-new")
-    assert event["text"] == "20260101-000000-new goes on from step 1, forked by Ann"
+    assert event["text"] == "20260101-000000-new was forked from step 1 by Ann"
     assert events(session, "request") == []

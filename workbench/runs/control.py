@@ -172,7 +172,7 @@ def read_knobs(folder: RunFolder) -> list[dict[str, Any]]:
 
 def fork_text(arguments: Mapping[str, Any], by: str) -> str:
     """What the telemetry of a run says of a fork: ``run`` and ``step`` of :data:`FORKED`."""
-    return f"{arguments.get('run')} goes on from step {arguments.get('step')}, forked by {by or 'somebody'}"
+    return f"{arguments.get('run')} was forked from step {arguments.get('step')} by {by or 'somebody'}"
 
 
 def _forget_old(control: Path) -> None:
