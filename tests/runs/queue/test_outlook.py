@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from workbench.runs.catalogue.listing import Listing
 from workbench.runs.catalogue.summary import summary
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.labels import label
@@ -46,6 +47,19 @@ def line(waiting: str, training: str = "") -> list[Ticket]:
         Ticket(f"/{name}", name=name, number=number, running=name in training)
         for number, name in enumerate(training + waiting)
     ]
+
+
+def test_what_trains_or_waits_is_listed_however_many_are_newer(queue: Queue, new_run: NewRun) -> None:
+    trains, waits = new_run("a", status="running"), new_run("b")
+    turns = [enter(trains), enter(waits)]
+    for name in "cdef":
+        new_run(name, status="finished")
+    found = Listing(trains.path.parent).look(most=2)
+    assert [row["name"] for row in found.rows] == ["f", "e", "b", "a"]
+    assert found.total == 6
+    for turn in turns:
+        turn.leave()
+    assert [row["name"] for row in Listing(trains.path.parent).look(most=2).rows] == ["f", "e"]
 
 
 def test_on_one_core_they_follow_each_other() -> None:

@@ -23,11 +23,12 @@ from workbench.runs.folder import RunFolder, is_run_id, runs_root, stamp_in
 from workbench.runs.in_force import InForce, in_force
 from workbench.runs.message import message_of
 from workbench.runs.missing_text import NamedText
+from workbench.runs.queue.outlook import known_here
 from workbench.runs.reached import reached
 from workbench.runs.state import RunState, actual_status, read_state
 
 MOST = 1000
-"""Rows of a listing, the newest; older runs are counted."""
+"""Rows of a listing: the newest, and older ones that train or wait here; of the others the number is told."""
 # File systems round times to two seconds at worst: a folder that changed later than this before it was read may have
 # changed again under the same time.
 _SETTLED_SECONDS = 3.0
@@ -42,7 +43,7 @@ class Listed:
 
     Attributes:
         rows: newest first, see :func:`workbench.runs.catalogue.summary.summary`.
-        total: runs in the folder; those beyond ``rows`` are older.
+        total: runs in the folder; those beyond ``rows`` are older, and neither train nor wait here.
         trashed: deleted runs that could be restored.
     """
 
@@ -83,14 +84,16 @@ class Listing:
         return self._round > 0
 
     def look(self, most: int = MOST) -> Listed:
-        """The newest ``most`` runs as they are now.
+        """The newest ``most`` runs as they are now, and older ones that train or wait on this machine.
 
         Raises:
             OSError: the runs folder is there and cannot be read.
         """
         with self._one_at_a_time:
             marks = _marks(self.root)
-            newest = sorted(marks, key=by_time, reverse=True)[:most]
+            newest = sorted(marks, key=by_time, reverse=True)
+            here = known_here() if len(newest) > most else set()
+            newest = newest[:most] + [run_id for run_id in newest[most:] if str(self.root / run_id) in here]
             self._round += 1
             for place, run_id in enumerate(newest):
                 self._refresh(run_id, marks[run_id], again=(place + self._round) % _AGAIN == 0)

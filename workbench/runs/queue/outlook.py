@@ -146,6 +146,12 @@ def place_of(folder: RunFolder) -> Place | None:
     return _LATEST.outlook().places.get(str(folder.path))
 
 
+def known_here() -> set[str]:
+    """Folders of runs that train, stand still or wait on this machine, at most :data:`LOOK_SECONDS` ago."""
+    found = _LATEST.outlook()
+    return {ticket.folder for ticket in (*found.training, *found.paused, *found.ending, *found.waiting)}
+
+
 def moved_text(place: Place | None) -> str:
     """Where a run that was just moved stands; its turn may have come in between."""
     return "its turn has come" if place is None else place.text
