@@ -6,7 +6,7 @@ import { logTicks, spread, yRange } from "../../workbench/ui/frontend/src/watch/
 import { escaped } from "../../workbench/ui/frontend/src/watch/samples.js";
 import { curvesSvg, sheetSvg } from "../../workbench/ui/frontend/src/watch/svg.js";
 import { fileName, whose } from "../../workbench/ui/frontend/src/download.js";
-import { csvOf, eventsOf, levelEntries, levelsOf, marksOf, ofRun, smoothed, tableOf } from "../../workbench/ui/frontend/src/watch/views/pictures.js";
+import { csvOf, eventsOf, levelEntries, levelsOf, marksOf, ofRun, scoresOf, smoothed, tableOf } from "../../workbench/ui/frontend/src/watch/views/pictures.js";
 import { csvOfLayers, Layers } from "../../workbench/ui/frontend/src/watch/layers.js";
 
 const theme = { ink: "#111", muted: "#555", grid: "#eee", ground: "#fff", dark: false };
@@ -240,4 +240,20 @@ test("a smoothed line is kept for as long as its numbers are", () => {
   const line = run().line("loss", "step");
   assert.equal(smoothed(line, 0.1), smoothed(line, 0.1));
   assert.notEqual(smoothed(line, 0.2), smoothed({ ...line, y: line.y.slice() }, 0.2));
+});
+
+test("the score of all tokens is a line of its own, filled, and those of a part are marked", () => {
+  const [x, y] = [Float64Array.of(10, 20, 30), Float64Array.of(6, 5.08, 4.85)];
+  const run = (status, heldout_loss = 4.85) => ({ status: { status, heldout_loss }, line: () => ({ x, y, steps: x }) });
+  const told = (...of) => scoresOf(run(...of), "step").map((line) => [line.whole, Array.from(line.y, line.format)]);
+  assert.deepEqual(told("running"), [[false, ["~6.000", "~5.080", "~4.850"]]]);
+  assert.deepEqual(told("stopped"), told("running"));
+  assert.deepEqual(told("finished"), [[false, ["~6.000", "~5.080"]], [true, ["4.850"]]]);
+  assert.deepEqual(told("finished", null), told("running"), "it diverged: none of a part takes its place");
+  assert.deepEqual(scoresOf({ line: () => null }, "step"), []);
+  const lines = scoresOf(run("finished"), "step").map((line) => ({ ...line, name: "held-out", stroke: "#123456", points: true }));
+  const circles = drawn(picture({ lines, extent: [0, 40] })).match(/<circle[^>]*>/g);
+  assert.deepEqual(circles.map((circle) => /fill="(.*?)"/.exec(circle)[1]), ["#fff", "#fff", "#123456"]);
+  const legend = [{ text: "on all of them", line: { stroke: "#123456", ring: true, whole: true } }];
+  assert.match(sheetSvg({ title: "Loss", legend, width: 700, height: 300, theme, body: () => "" }), /<circle[^>]*fill="#123456"/);
 });

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from workbench.plots.curves import Curve, axes_of, curve, heldout_curve, smooth, thin, x_at_steps
+from workbench.plots.curves import Curve, axes_of, curve, heldout_curve, heldout_scores, smooth, thin, x_at_steps
 from workbench.telemetry import Telemetry
 
 
@@ -104,3 +104,14 @@ def test_flops_are_an_axis_where_they_were_recorded(view):
     steps, flops = curve(view, "loss"), curve(view, "loss", "flops")
     np.testing.assert_allclose(flops.x_N, 1e9 * steps.x_N)
     np.testing.assert_allclose(heldout_curve(view, "flops").x_N, 1e9 * heldout_curve(view).x_N)
+
+
+def test_the_score_of_all_tokens_is_apart_from_those_of_a_part(view, empty):
+    going = dataclasses.replace(view, status="running")
+    ends = [[line.x_N.tolist() for line in heldout_scores(each)] for each in (view, going)]
+    assert ends == [[[50, 100, 150], [200]], [[50, 100, 150, 200], []]]
+    assert [len(line) for line in heldout_scores(view, "flops")] == [0, 0], "nothing recorded"
+    assert [len(line) for line in heldout_scores(empty)] == [0, 0]
+    unmeasured = [*view.evaluations["heldout"][:-1], {"step": 200, "loss": None}]
+    diverged = dataclasses.replace(view, evaluations=view.evaluations | {"heldout": unmeasured})
+    assert [len(line) for line in heldout_scores(diverged)] == [3, 0], "none of a part takes its place"

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from workbench.plots.curves import ALL_SCORED
 from workbench.plots.loss import LOSS_LINES, loss_figure
 from workbench.quantities import run_colour
 from workbench.telemetry import Telemetry
@@ -22,9 +23,10 @@ def test_raw_smoothed_heldout_entropy_and_target(view):
     traces = _traces(loss_figure([view], target=5.0))
     assert traces["synthetic, raw"].opacity < 0.5
     assert np.std(np.diff(traces["synthetic, raw"].y)) > 2 * np.std(np.diff(traces["synthetic"].y))
-    assert list(traces["synthetic, held-out loss at [MASK] (uses context)"].x) == [50, 100, 150, 200]
+    assert list(traces["synthetic, held-out loss at [MASK] (uses context)"].x) == [50, 100, 150]
     assert traces["synthetic, held-out loss at [MASK] (uses context)"].marker.symbol == "circle", "as on the page"
-    assert "smoothed exponentially. Circles: held-out text. Vertical lines: events" in LOSS_LINES, "as drawn"
+    assert "smoothed exponentially. Circles: held-out text, hollow (~) on a part of its tokens, filled" in LOSS_LINES
+    assert "at the end on all of them. Vertical lines: events" in LOSS_LINES, "as drawn"
     assert list(traces[f"word frequencies {ENTROPY:.2f}"].y) == [ENTROPY, ENTROPY]
     assert list(traces[f"neighbours {NEIGHBOURS:.2f}"].y) == [NEIGHBOURS, NEIGHBOURS]
     assert list(traces[f"training without context {TRAINING_FLOOR:.2f}"].y) == [TRAINING_FLOOR, TRAINING_FLOOR]
@@ -45,7 +47,7 @@ def test_a_legend_of_many_runs_leaves_the_plot_its_height(view, plateau):
     four = [dataclasses.replace(each, id=f"{each.id}-{n}") for n, each in enumerate([view, plateau, view, plateau])]
     figure = loss_figure(four)
     entries = [trace for trace in figure.data if trace.legendgroup and trace.showlegend is not False]
-    assert len(entries) == 8, "one per run and kind"
+    assert len(entries) == 9, "one per run and kind, and one for what is filled"
     # Each further run takes two lines of 19 pixels and the gap between groups, 10.
     assert figure.layout.height >= few + 3 * (2 * 19 + 10)
 
@@ -54,6 +56,17 @@ def test_scores_are_joined_as_on_the_page_and_their_rings_are_hollow_on_any_grou
     ring = next(trace for trace in loss_figure([view]).data if "held-out" in trace.name)
     assert (ring.mode, ring.line.dash) == ("lines+markers", "2px,4px")
     assert ring.marker.color == "rgba(0,0,0,0)"
+
+
+def test_the_score_of_all_tokens_is_filled_and_joined_to_none_of_a_part(view, plateau):
+    figure = loss_figure([view, plateau])
+    rings, whole = (next(t for t in figure.data if name in t.name) for name in ("held-out loss at", ALL_SCORED))
+    assert (list(rings.x), list(whole.x)) == ([50, 100, 150], [200])
+    assert (whole.mode, whole.marker.color, whole.legendgroup) == ("markers", rings.line.color, view.id)
+    assert ("~" in rings.hovertemplate, "~" in whole.hovertemplate) == (True, False)
+    assert [trace.showlegend for trace in figure.data if trace.name == ALL_SCORED] == [True, False]
+    going = loss_figure([dataclasses.replace(view, status="stopped")])
+    assert [list(t.x) for t in going.data if "held-out" in t.name] == [[50, 100, 150, 200]], "of a part, each of them"
 
 
 def test_runs_keep_the_colours_that_they_are_watched_in(view, plateau):

@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
+from workbench.plots.curves import ALL_SCORED
 from workbench.plots.static import (
     DOTS_PER_INCH,
     SIZE_INCHES,
@@ -48,6 +49,15 @@ def test_layers_are_over_the_time_of_their_neighbours_to_the_end_of_the_run(view
     assert axes.get_xlim() == (pytest.approx(0, abs=last["seconds"] / 50), pytest.approx(last["seconds"]))
     drawn = axes.collections[0].get_coordinates()[0, :, 0]
     assert drawn[-1] < last["seconds"], "nothing is made up of what was not recorded"
+
+
+def test_the_score_of_all_tokens_is_filled(view):
+    axes = Figure().subplots()
+    _draw_loss(axes, [view, replace(view, status="running")])
+    marks = [line for line in axes.lines if line.get_marker() == "o"]
+    ends = [(len(mark.get_xdata()), mark.get_markerfacecolor() == "white", mark.get_linestyle()) for mark in marks]
+    assert ends == [(3, True, "None"), (1, False, "None"), (4, True, "None")]
+    assert [text.get_text() for text in axes.get_legend().texts].count(ALL_SCORED) == 1
 
 
 def test_png_is_small_and_shows_the_runs(view, plateau):

@@ -44,6 +44,8 @@ def test_everything_from_a_run_is_escaped(view):
 
 def test_heldout_and_empty(view, empty):
     assert tables.heldout_table(view).count("<tr") == 5
+    assert tables.heldout_table(view).count("<td>~") == 3, "the last is of all tokens"
+    assert tables.heldout_table(replace(view, status="stopped")).count("<td>~") == 4
     assert "nothing here yet" in tables.heldout_table(empty)
     assert tables.escape("\ud800") == "?"
 
@@ -56,7 +58,7 @@ def test_losses_without_tokens_stand_between_their_neighbours(view):
     ]
     damaged = replace(view, evaluations={}, telemetry=replace(view.telemetry, scalars=scalars))
     page = tables.heldout_table(damaged)
-    assert '<th scope="row">20</th><td>2,000</td><td>2.0</td><td>4.0000</td>' in page
+    assert '<th scope="row">20</th><td>2,000</td><td>2.0</td><td>~4.0000</td>' in page
 
 
 def test_moments_that_no_calendar_knows_are_left_out(view):

@@ -15,11 +15,14 @@ import numpy as np
 
 from workbench.errors import check_known
 from workbench.quantities import AXES, SMOOTHING
+from workbench.scored_text import part_mark
 from workbench.telemetry import number
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
 
+ALL_SCORED = "filled: on all held-out tokens"
+"""What a legend says of the score that a run ends with."""
 X_LABELS = {axis.name: axis.label for axis in AXES}
 _FURTHEST = 200.0
 """Exponents beyond some hundreds overflow: weights are summed over stretches of so many widths."""
@@ -42,6 +45,9 @@ class Curve:
 
     def __len__(self) -> int:
         return len(self.x_N)
+
+    def __getitem__(self, part: slice) -> Curve:
+        return Curve(self.x_N[part], self.y_N[part], None if self.steps_N is None else self.steps_N[part])
 
     @property
     def last(self) -> float | None:
@@ -97,6 +103,19 @@ def heldout_curve(view: RunView, x: str = "step") -> Curve:
         np.array([number(point["loss"]) for point in points], dtype=np.float64),
     )
     return _over_flops(view, line) if x == "flops" else line
+
+
+def heldout_scores(view: RunView, x: str = "step") -> tuple[Curve, Curve]:
+    """Held-out losses on a part of the tokens, and the one on all of them that a run ends with; either may be empty.
+
+    No line may join the two: other tokens are scored, which alone may change the loss.
+    """
+    line, recorded = heldout_curve(view, x), view.evaluations.get("heldout")
+    # A loss at the end that could not be measured is null there, and not on the curve.
+    measured = not recorded or recorded[-1].get("loss") is not None
+    ended = measured and not part_mark(view.status)
+    count = max(0, len(line) - ended)
+    return line[:count], line[count:]
 
 
 def _over_flops(view: RunView, line: Curve) -> Curve:

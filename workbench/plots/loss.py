@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from workbench.floors import learned_briefly
-from workbench.plots.curves import Curve, curve, heldout_curve, smooth, thin
+from workbench.plots.curves import ALL_SCORED, Curve, curve, heldout_curve, heldout_scores, smooth, thin
 from workbench.plots.figure import EVENTS, finish, label_stages, require, span, x_title
 from workbench.plots.levels import level_text, levels_of, loss_range
 from workbench.plots.palette import placed, plotly_dash, plotly_text
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 HELDOUT_SYMBOL = "circle"
 LOSS_LINES = (
-    f"Thin: raw training loss. Thick: the same, smoothed exponentially. {HELDOUT_SYMBOL.capitalize()}s: held-out text. "
+    f"Thin: raw training loss. Thick: the same, smoothed exponentially. {HELDOUT_SYMBOL.capitalize()}s: held-out text, "
+    "hollow (~) on a part of its tokens, filled at the end on all of them. "
     "Vertical lines: events, such as a changed knob (dotted) or a new stage (dashed); point at one or its "
     "triangle to read which."
 )
@@ -42,9 +43,9 @@ def loss_figure(
 ) -> go.Figure:
     """Loss in nats over steps, tokens or seconds.
 
-    Per run: the raw training loss, thin; the same smoothed, thick; held-out losses as rings, with the word for
-    what was learned in the legend. Grey lines are the floors (:class:`workbench.floors.Yardstick`); one that lies far
-    from the curves is in the legend alone.
+    Per run: the raw training loss, thin; the same smoothed, thick; held-out losses as rings, the one on all tokens
+    filled and joined to no other, with the word for what was learned in the legend. Grey lines are the floors
+    (:class:`workbench.floors.Yardstick`); one that lies far from the curves is in the legend alone.
 
     Args:
         views: the runs, one colour and dash each.
@@ -63,7 +64,7 @@ def loss_figure(
     figure = go.Figure()
     for index, view in placed(views):
         figure.add_traces(_training(view, index, x, smoothing))
-        figure.add_trace(_heldout(view, index, x))
+        figure.add_traces(_heldout(view, index, x))
     levels, reach = levels_of(views, target), span(views, x)
     # Of what was measured: a smoothed line spreads a spike over its neighbours.
     measured = [line.y_N for view in views for line in (curve(view, "loss", x), heldout_curve(view, x))]
@@ -76,8 +77,9 @@ def loss_figure(
         figure.update_yaxes(range=list(np.log10(shown)) if log else list(shown))
     finish(figure, views, x, height=460)
     # Once, of however many runs: without a word in the legend nobody knows what the triangles and their lines are.
-    for events in [trace for trace in figure.data if trace.name == EVENTS][:1]:
-        events.showlegend = True
+    for name in (EVENTS, ALL_SCORED):
+        for trace in [trace for trace in figure.data if trace.name == name][:1]:
+            trace.showlegend = True
     # Of several runs, names of stages would lie over each other; their lines tell them on hover.
     return label_stages(figure, views[0], x, reach) if reach is not None and len(views) == 1 else figure
 
@@ -106,19 +108,28 @@ def _line(line: Curve, view: RunView, index: int, name: str) -> go.Scatter:
     )  # fmt: skip
 
 
-def _heldout(view: RunView, index: int, x: str) -> go.Scatter:
-    points = heldout_curve(view, x)
-    word = view.yardstick.learned(heldout_loss(view)) if len(points) else None
+def _heldout(view: RunView, index: int, x: str) -> list[go.Scatter]:
+    parts, whole = heldout_scores(view, x)
+    word = view.yardstick.learned(heldout_loss(view)) if len(parts) or len(whole) else None
+    colour = run_colour(index)
     # In the legend: beside its point the word would lie across the curves, which end there.
     name = f"{plotly_text(view.name)}, {view.yardstick.title}" + (f" ({learned_briefly(word)})" if word else "")
-    return go.Scatter(
-        x=points.x_N, y=points.y_N, mode="lines+markers", name=name, legendgroup=view.id,
-        line={"color": run_colour(index), "width": 1.25, "dash": plotly_dash(_HELDOUT_DASH)},
-        # Not filled: white would shine on a dark page.
-        marker={"symbol": HELDOUT_SYMBOL, "size": 8, "color": "rgba(0,0,0,0)",
-                "line": {"color": run_colour(index), "width": 2}},
-        hovertemplate="held-out %{y:.3f} nats at %{x:.4s}<extra>%{fullData.name}</extra>",
+    marker = {"symbol": HELDOUT_SYMBOL, "size": 8, "line": {"color": colour, "width": 2}}
+    rings = go.Scatter(
+        x=parts.x_N, y=parts.y_N, mode="lines+markers", name=name, legendgroup=view.id,
+        line={"color": colour, "width": 1.25, "dash": plotly_dash(_HELDOUT_DASH)},
+        # Not white, which would shine on a dark page.
+        marker=marker | {"color": "rgba(0,0,0,0)"},
+        hovertemplate="held-out ~%{y:.3f} nats at %{x:.4s}<extra>%{fullData.name}</extra>",
     )  # fmt: skip
+    if not len(whole):
+        return [rings]
+    filled = go.Scatter(
+        x=whole.x_N, y=whole.y_N, mode="markers", name=ALL_SCORED, legendgroup=view.id, showlegend=False, meta=name,
+        marker=marker | {"color": colour},
+        hovertemplate="held-out %{y:.3f} nats on all tokens at %{x:.4s}<extra>%{meta}</extra>",
+    )  # fmt: skip
+    return [rings, filled]
 
 
 def _level(reach: tuple[float, float], height: float, text: str, name: str) -> go.Scatter:

@@ -15,7 +15,7 @@ import numpy as np
 
 from workbench.floors import learned_briefly
 from workbench.plots.activity import stages
-from workbench.plots.curves import X_LABELS, curve, heldout_curve, smooth, thin, x_at_steps
+from workbench.plots.curves import ALL_SCORED, X_LABELS, curve, heldout_curve, heldout_scores, smooth, thin, x_at_steps
 from workbench.plots.facts import facts
 from workbench.plots.layers_static import ENTRIES, Activity, mark_stages, small_png
 from workbench.plots.levels import level_text, levels_of, loss_range
@@ -185,27 +185,31 @@ def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
     axes.set_title(f"loss (nats); points: {', '.join(titles)}", fontsize=10, loc="left")
     axes.set_xlabel(X_LABELS["seconds"], fontsize=9)
     drawn: list[np.ndarray] = []
+    filled = 0
     for index, view in placed(views):
-        raw, heldout = curve(view, "loss", "seconds"), heldout_curve(view, "seconds")
-        drawn += [raw.y_N, heldout.y_N]
+        raw, (parts, whole) = curve(view, "loss", "seconds"), heldout_scores(view, "seconds")
+        drawn += [raw.y_N, parts.y_N, whole.y_N]
         thinned = thin(raw, 400)
         axes.plot(thinned.x_N, thinned.y_N, color=run_colour(index), alpha=0.4, linewidth=0.6)
         line = thin(smooth(raw), 400)
         word = view.yardstick.learned(heldout_loss(view))
         label = _label(view) + (f", {learned_briefly(word)}" if word else "")
         axes.plot(line.x_N, line.y_N, label=label, linewidth=1.6, **_style(index))
-        # Rings, as the live view draws them.
-        axes.plot(
-            heldout.x_N, heldout.y_N, "o", color=run_colour(index), markersize=5, markerfacecolor="white",
-            markeredgewidth=1.5,
-        )  # fmt: skip
+        # Rings and filled, as the live view draws them.
+        rings: dict[str, Any] = {
+            "color": run_colour(index), "marker": "o", "linestyle": "", "markersize": 5, "markeredgewidth": 1.5,
+        }  # fmt: skip
+        axes.plot(parts.x_N, parts.y_N, markerfacecolor="white", **rings)
+        if len(whole):
+            axes.plot(whole.x_N, whole.y_N, label="" if filled else ALL_SCORED, **rings)
+            filled = 1
     drawn_levels = _draw_levels(axes, views, drawn)
     found = stages(views[0].telemetry.events) if len(views) == 1 else []
     if found:
         axes.set_title(axes.get_title(loc="left"), fontsize=10, loc="left", pad=17)
         mark_stages(axes, found, x_at_steps(views[0], [stage.step for stage in found], "seconds").tolist(), needs=LABEL)
     if any(map(len, drawn)):
-        _legend_below(axes, columns=2 if len(views) + drawn_levels > 3 else 3)
+        _legend_below(axes, columns=2 if len(views) + filled + drawn_levels > 3 else 3)
     else:
         _say_nothing_yet(axes, views)
 

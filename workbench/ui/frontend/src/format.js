@@ -53,7 +53,12 @@ export function partScore({ status, heldout_loss: score }) {
 
 /** The held-out score of a run, wherever it stands. */
 export function heldout(status) {
-  return `${partScore(status) ? "~" : ""}${loss(status.heldout_loss)}`;
+  return partScore(status) ? partLoss(status.heldout_loss) : loss(status.heldout_loss);
+}
+
+/** A loss on a part of the held-out tokens. */
+export function partLoss(value) {
+  return `~${loss(value)}`;
 }
 
 /** Why resuming a run that has ended early would lead nowhere; empty where it may. */

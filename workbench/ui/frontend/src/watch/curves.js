@@ -50,7 +50,8 @@ export class Curves {
   /**
    * Draws a picture; uPlot is rebuilt only when more than the numbers changed.
    * @param {object} picture {lines, x, left, right, levels, marks, window, extent, theme, label, nothing}; a line is
-   *   {name, of, x, y, stroke, dash, width, points, fill, own, steps, scale, format, quiet, edge}
+   *   {name, of, x, y, stroke, dash, width, points, whole, fill, own, steps, scale, format, quiet, edge}; `whole`: points of all
+   *   held-out tokens, filled
    */
   draw(picture) {
     const width = Math.floor(this.host.clientWidth);
@@ -66,7 +67,7 @@ export class Curves {
     if (nothing) return this.close();
     this.#measure(picture);
     const key = JSON.stringify([
-      picture.lines.map((l) => [l.name, l.stroke, l.dash, l.width, l.points, l.scale, l.fill]),
+      picture.lines.map((l) => [l.name, l.stroke, l.dash, l.width, l.points, l.whole, l.scale, l.fill]),
       [picture.x, picture.left.log, Boolean(picture.right), picture.theme, Boolean(picture.marks?.length)],
     ]);
     if (key !== this.key) {
@@ -143,7 +144,7 @@ export class Curves {
       fill: spec.fill,
       spanGaps: false,
       points: spec.points
-        ? { show: true, size: 7, width: 1.8, stroke: spec.stroke, fill: theme.ground }
+        ? { show: true, size: 7, width: 1.8, stroke: spec.stroke, fill: spec.whole ? spec.stroke : theme.ground }
         : { show: false },
     });
     return {

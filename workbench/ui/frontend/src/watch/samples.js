@@ -35,12 +35,12 @@ export function sample({ x, line, ink, ramp }, y) {
       )
       .join("");
   }
-  if (line.ring) return tag("circle", { cx: x + 12, cy: y, r: 3.4, fill: "none", stroke: line.stroke, "stroke-width": 1.8 });
+  if (line.ring) return tag("circle", { cx: x + 12, cy: y, r: 3.4, fill: line.whole ? line.stroke : "none", stroke: line.stroke, "stroke-width": 1.8 });
   if (line.fill) return tag("rect", { x: x + 3, y: y - 5, width: 18, height: 10, fill: line.fill });
   return tag("line", { x1: x, x2: x + 24, y1: y, y2: y, stroke: line.stroke, "stroke-width": line.width ?? 2, "stroke-dasharray": (line.dash ?? []).join(" ") });
 }
 
-/** The sample of a line as an element: {stroke, dash, width, ring: for points, fill: for an area}. */
+/** The sample of a line as an element: {stroke, dash, width, ring: for points, whole: filled ones, fill: for an area}. */
 export function lineSample(line) {
   return sampleOf({ line });
 }

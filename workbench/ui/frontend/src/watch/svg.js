@@ -195,7 +195,7 @@ function rings(line, place, box, theme) {
   const y = place[line.scale ?? "y"];
   const inside = ([cx, cy]) => cx >= box.left - 0.5 && cx <= box.right + 0.5 && cy >= box.top - 0.5 && cy <= box.bottom + 0.5;
   const points = Array.from(line.x, (x, i) => [place.x(x), y(line.y[i])]).filter(inside);
-  return points.map(([cx, cy]) => tag("circle", { cx, cy, r: 3.2, fill: theme.ground, stroke: line.stroke, "stroke-width": 1.8 })).join("");
+  return points.map(([cx, cy]) => tag("circle", { cx, cy, r: 3.2, fill: line.whole ? line.stroke : theme.ground, stroke: line.stroke, "stroke-width": 1.8 })).join("");
 }
 
 /** A path that ends where there is no number and begins anew behind. */

@@ -6,7 +6,7 @@ import { heldout, loss } from "../../format.js";
 import { faded, faint, LEARNED_BRIEFLY, SMOOTHING } from "../../palette.js";
 import { CurvesView } from "./curves_view.js";
 import { emptyWords } from "./empty.js";
-import { latest, levelEntries, levelsOf, named, ofRun, smoothed } from "./pictures.js";
+import { latest, levelEntries, levelsOf, named, ofRun, scoresOf, smoothed } from "./pictures.js";
 
 const WIDTHS = [
   ["0", "no smoothing"],
@@ -66,9 +66,9 @@ export class LossView extends CurvesView {
         lines.push({ ...raw, ...whose, y: smoothed(raw, width), smooth: true, name: named(runs, run, "train, smoothed"), stroke, dash, width: 2, format: loss });
       } else lines.push({ ...raw, ...whose, name: named(runs, run, "train"), stroke, dash, width: 1.5, format: loss });
     }
-    const scores = run.line("heldout_loss", x);
-    if (scores) {
-      lines.push({ ...scores, ...whose, what: "held-out", name: named(runs, run, "held-out"), stroke, dash: [2, 4], width: 1.25, points: true, format: loss });
+    for (const scores of scoresOf(run, x)) {
+      const name = named(runs, run, scores.whole ? "held-out, all tokens" : "held-out");
+      lines.push({ ...scores, ...whose, what: "held-out", name, stroke, dash: [2, 4], width: 1.25, points: true });
     }
     return lines;
   }
@@ -79,7 +79,8 @@ export class LossView extends CurvesView {
     if (this.width !== "0") items.push({ line: { stroke, width: 1 }, text: "train, as measured" });
     items.push({ line: { stroke, width: 2.2 }, text: this.width === "0" ? "train" : "train, smoothed" });
     const scores = new Set(runs.map(({ status }) => status.score ?? "held-out"));
-    items.push({ line: { stroke, ring: true }, text: [...scores].join(" or ") });
+    items.push({ line: { stroke, ring: true }, text: `${[...scores].join(" or ")}, ~ on a part of the tokens` });
+    if (this.lines.some(({ whole }) => whole)) items.push({ line: { stroke, ring: true, whole: true }, text: "on all of them" });
     // In the legend, not on the line: that is where the curves end up, and they would cross the words.
     for (const { text, dash, help } of levelEntries(levels)) items.push({ line: { stroke: theme.muted, width: 1.2, dash }, text, help });
     this.panel.setLegend(items);

@@ -1,7 +1,7 @@
 // What the curve views have in common: the lines of a scalar, event marks, the stretch of x, tables, CSV. Pure.
 
 import { stageOf } from "../activity.js";
-import { loss as lossText, xValue } from "../../format.js";
+import { loss as lossText, partLoss, partScore, xValue } from "../../format.js";
 import { brief } from "../knobs.js";
 import { AXES, LEVEL_DASHES, LEVEL_HELP } from "../../palette.js";
 import { lowerBound, smooth } from "../series.js";
@@ -78,6 +78,23 @@ export function ofRun(runs, run) {
 /** A name without its middle where it is long: runs of one family differ at the end. */
 export function shortName(name) {
   return name.length > 30 ? `${name.slice(0, 18)}…${name.slice(-11)}` : name;
+}
+
+/**
+ * Held-out scores as lines that nothing joins: those of a part of the tokens, and the one of all of them that a run ends with.
+ * @param {object} run
+ * @param {string} kind of x
+ * @returns {object[]} lines with `format` and `whole`; none without a score
+ */
+export function scoresOf(run, kind) {
+  const all = run.line("heldout_loss", kind);
+  if (!all) return [];
+  const ended = Number.isFinite(run.status.heldout_loss) && !partScore(run.status);
+  const count = all.x.length - Number(ended);
+  const cut = (from, to) => ({ x: all.x.subarray(from, to), y: all.y.subarray(from, to), steps: all.steps.subarray(from, to) });
+  const parts = { ...cut(0, count), whole: false, format: partLoss };
+  const whole = { ...cut(count, all.x.length), whole: true, format: lossText };
+  return [parts, whole].filter(({ x }) => x.length);
 }
 
 /** Latest finite value of a scalar. */
