@@ -84,9 +84,9 @@ export function watchedRuns(page = globalThis) {
   return (page[OF_PAGE] ??= new WatchedRuns());
 }
 
-/** Opacity of what was measured, behind its smoothed line: many such lines cover each other, and on dark they are hard to see. */
+/** Opacity of what was measured, behind its smoothed line: many such lines cover each other. On either ground with the same contrast, or there smoothed lines would not stand out. */
 export function faint(runs, dark) {
-  if (dark) return runs > 3 ? 0.45 : 0.55;
+  if (dark) return runs > 3 ? 0.28 : 0.36;
   return runs > 3 ? 0.2 : 0.32;
 }
 
