@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from workbench.plots.curves import Curve
+from workbench.plots.curves import ALL_SCORED, Curve
 from workbench.plots.race import (
     Arm,
     Gap,
     RacePicture,
     Reach,
     band,
+    ends_band,
     levels_near,
     race_curves,
     race_differences,
@@ -54,6 +55,19 @@ def test_curves_have_a_band_and_a_mean_per_arm(picture: RacePicture) -> None:
     assert list(bands[0].y) == [5, 4, 3, 1, 2, 3]
     assert [shape.y0 for shape in figure.layout.shapes] == [3.5]
     assert figure.layout.xaxis.title.text == "reference seconds"
+
+
+def test_scores_of_all_tokens_are_filled_and_joined_to_none_of_a_part(picture: RacePicture) -> None:
+    ends = [Curve(np.array([4.0]), np.array([loss])) for loss in (0.5, 1.5)]
+    ended = replace(picture, arms=[replace(arm, ends=ends if arm.lines else []) for arm in picture.arms])
+    figure = race_curves(ended)
+    line, whole, other = (figure.data[place] for place in (1, 2, 5))
+    assert (list(line.y), line.marker.color, "~" in line.hovertemplate) == ([4, 3, 2], "rgba(0,0,0,0)", True)
+    assert (whole.mode, list(whole.x), list(whole.y), whole.marker.color) == ("markers", [4], [1], line.line.color)
+    assert (whole.error_y.array[0], whole.error_y.arrayminus[0]) == (0.5, 0.5), "from the best to the worst seed"
+    assert ([whole.name, other.name], [whole.showlegend, other.showlegend]) == ([ALL_SCORED] * 2, [True, False])
+    assert [len(part) for part in ends_band(picture.arms[0])] == [0] * 4
+    assert race_png(ended) != race_png(picture)
 
 
 def test_the_baselines_final_score_is_a_line_and_whoever_gets_there_a_mark(picture: RacePicture) -> None:

@@ -17,7 +17,10 @@ def line(x: list[float], y: list[float]) -> Curve:
 
 PICTURE = RacePicture(
     "nats", "reference seconds",
-    [Arm("baseline", [line([1, 2], [3, 2]), line([1, 2], [5, 4])]), Arm("<b>mine", [line([1, 1.5], [2, 1])])],
+    [
+        Arm("baseline", [line([1], [3]), line([1], [5])], [line([2], [2]), line([2], [4])]),
+        Arm("<b>mine", [line([1, 1.5], [2, 1])]),
+    ],
     [Gap("<b>mine", [-0.1, -0.2], -0.15, -0.3, -0.01, "better"), Gap("none yet", [])],
     0.02, {}, 3.0, [Reach("<b>mine", 0.8, 0.7, 0.95)],
 )  # fmt: skip
@@ -33,8 +36,8 @@ def test_every_point_of_the_curves_stands_in_a_row() -> None:
     html = curves_table(PICTURE)
     assert cells(html) == [
         ["reference seconds", "baseline", "&lt;b&gt;mine"],
-        ["1.0", "4.000 (3.000 to 5.000)", "2.000 (2.000 to 2.000)"],
-        ["1.5", "-", "1.000 (1.000 to 1.000)"],
+        ["1.0", "~4.000 (3.000 to 5.000)", "~2.000 (2.000 to 2.000)"],
+        ["1.5", "-", "~1.000 (1.000 to 1.000)"],
         ["2.0", "3.000 (2.000 to 4.000)", "-"],
         ["the baseline&#x27;s final score, 3.000, after", "", "0.8 s (0.7 to 0.95)"],
     ]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from tests.racing.conftest import FLOOR, end, held
-from workbench.plots.race import band
+from workbench.plots.race import band, ends_band
 from workbench.racing.picture import picture_of, table_html
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.standing import standing
@@ -22,7 +23,9 @@ def test_pictures_show_every_seed_at_the_races_budget(planned: Planned) -> None:
     race = held(plan)
     picture = picture_of(plan, race.standing)
     assert [(arm.name, len(arm.lines)) for arm in picture.arms] == [("baseline", 4), ("mine", 4)]
-    assert picture.arms[0].lines[0].x_N[-1] == pytest.approx(plan.shares["baseline"].seconds)
+    first = picture.arms[0]
+    assert (len(first.lines[0]), [len(each) for each in first.ends]) == (3, [1] * 4), "the last is of all tokens"
+    assert first.ends[0].x_N[0] == pytest.approx(plan.shares["baseline"].seconds)
     (gap,) = picture.gaps
     assert len(gap.points) == 4
     assert (gap.mean, gap.text) == (race.verdicts["mine"].estimate[0], "worse")  # type: ignore[index]
@@ -58,9 +61,9 @@ def test_a_curve_never_gets_shorter_when_another_seed_begins(planned: Planned) -
     plan = planned()
 
     def curve() -> tuple[int, float]:
-        lines = picture_of(plan, standing(plan)).arms[0].lines
-        x_P, *_ = band(lines)
-        return len(lines), round(float(x_P[-1]) / plan.shares["baseline"].seconds_per_step)
+        arm = picture_of(plan, standing(plan)).arms[0]
+        x_P = np.concatenate([band(arm.lines)[0], ends_band(arm)[0]])
+        return len(arm.lines), round(float(x_P[-1]) / plan.shares["baseline"].seconds_per_step)
 
     def going(seed: int, points: int) -> None:
         folder = end(plan, Entry("baseline", seed), 2.0)
@@ -84,3 +87,12 @@ def test_the_table_says_it_in_numbers(planned: Planned) -> None:
     table = table_html(race.plan, race.standing)
     for text in ("<td", "worse", "+0.5", "less than 0.5x its budget", "below 0 is better"):
         assert text in table
+
+
+def test_a_run_that_diverged_has_no_score_of_all_tokens(planned: Planned) -> None:
+    plan = planned()
+    evaluations = read_object((folder := end(plan, Entry("baseline", 0), 2.0)).evaluations)
+    evaluations["heldout"][-1]["loss"] = evaluations["result"]["heldout_loss"] = None
+    write_json(folder.evaluations, evaluations)
+    baseline = picture_of(plan, standing(plan)).arms[0]
+    assert ([len(line) for line in baseline.lines], len(baseline.ends)) == ([3], 0)

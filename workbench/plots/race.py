@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import plotly.graph_objects as go
 
-from workbench.plots.curves import Curve
+from workbench.plots.curves import ALL_SCORED, Curve
 from workbench.plots.figure import say_nothing, template
 from workbench.plots.layers_static import small_png
 from workbench.plots.palette import matplotlib_text, plotly_dash, plotly_text
@@ -25,10 +25,16 @@ _SIZE_INCHES, _DOTS_PER_INCH = (10.0, 4.2), 100
 
 @dataclass(frozen=True)
 class Arm:
-    """Held-out curves of one arm, one per seed; the baseline comes first."""
+    """Held-out losses of one arm; the baseline comes first.
+
+    Attributes:
+        lines: one per seed, on a part of the held-out tokens.
+        ends: of seeds that have ended, the one point on all of these tokens, which no line joins to those of a part.
+    """
 
     name: str
     lines: Sequence[Curve]
+    ends: Sequence[Curve] = ()
 
 
 @dataclass(frozen=True)
@@ -103,9 +109,18 @@ def band(lines: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     return x_P, y_SP.mean(axis=0), y_SP.min(axis=0), y_SP.max(axis=0)
 
 
+def ends_band(arm: Arm) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """As :func:`band`, of the ends of an arm: one point (1,), or none."""
+    if not arm.ends:
+        return (np.empty(0),) * 4
+    x_S, y_S = (np.concatenate([getattr(end, of) for end in arm.ends]) for of in ("x_N", "y_N"))
+    x, mean, low, high = (np.array([value]) for value in (x_S.mean(), y_S.mean(), y_S.min(), y_S.max()))
+    return x, mean, low, high
+
+
 def levels_near(picture: RacePicture) -> dict[str, float]:
     """The levels that lie near the curves: one far away would press all of them into a line."""
-    ends = [float(end) for arm in picture.arms for line in arm.lines if len(line)
+    ends = [float(end) for arm in picture.arms for line in (*arm.lines, *arm.ends) if len(line)
             for end in (line.y_N.min(), line.y_N.max())]  # fmt: skip
     if not ends:
         return dict(picture.levels)
@@ -114,7 +129,7 @@ def levels_near(picture: RacePicture) -> dict[str, float]:
 
 
 def race_curves(picture: RacePicture) -> go.Figure:
-    """Mean held-out loss of each arm, and the band from its best to its worst seed."""
+    """Mean held-out loss of each arm, and the band from its best to its worst seed; filled: on all held-out tokens."""
     figure = go.Figure()
     for index, arm in enumerate(picture.arms):
         x_P, mean_P, low_P, high_P = band(arm.lines)
@@ -126,8 +141,12 @@ def race_curves(picture: RacePicture) -> go.Figure:
         figure.add_scatter(
             x=x_P, y=mean_P, mode="lines+markers", name=f"{name} ({_seeds(arm)})", legendgroup=name,
             line={"color": colour, "dash": plotly_dash(run_dash(index))},
-            hovertemplate="%{y:.3f} at %{x:.4~g} s<extra>%{fullData.name}</extra>",
+            marker={"size": 6, "color": "rgba(0,0,0,0)", "line": {"color": colour, "width": 1.5}},
+            hovertemplate="~%{y:.3f} at %{x:.4~g} s<extra>%{fullData.name}</extra>",
         )  # fmt: skip
+        if arm.ends:
+            first = not any(before.ends for before in picture.arms[:index])
+            figure.add_trace(_ends(arm, colour, shown=first))
     for text, level in levels_near(picture).items():
         figure.add_hline(level, line={"color": REFERENCE_COLOUR, "dash": plotly_dash(LEVEL_DASHES.get(text, ()))},
                          annotation_text=plotly_text(text), annotation_position="top right")  # fmt: skip
@@ -151,6 +170,18 @@ def race_curves(picture: RacePicture) -> go.Figure:
         figure.layout.shapes = ()
         say_nothing(figure, _NO_SCORE)
     return figure
+
+
+def _ends(arm: Arm, colour: str, *, shown: bool) -> go.Scatter:
+    x_1, mean_1, low_1, high_1 = ends_band(arm)
+    name = plotly_text(arm.name)
+    return go.Scatter(
+        x=x_1, y=mean_1, mode="markers", name=ALL_SCORED, meta=f"{name} ({many(len(arm.ends), 'seed')})",
+        legendgroup=name, showlegend=shown, marker={"color": colour, "size": 9},
+        error_y={"type": "data", "symmetric": False, "array": high_1 - mean_1, "arrayminus": mean_1 - low_1,
+                 "color": colour},
+        hovertemplate="%{y:.3f} on all held-out tokens at %{x:.4~g} s<extra>%{meta}</extra>",
+    )  # fmt: skip
 
 
 def race_differences(picture: RacePicture) -> go.Figure:
@@ -202,7 +233,11 @@ def race_png(picture: RacePicture) -> bytes:
         dash = (0, run_dash(index)) if run_dash(index) else "-"
         label = f"{matplotlib_text(arm.name)} ({_seeds(arm)})"
         curves.fill_between(x_P, low_P, high_P, color=run_colour(index), alpha=_BAND_OPACITY, linewidth=0)
-        curves.plot(x_P, mean_P, color=run_colour(index), linestyle=dash, marker="o", markersize=3, label=label)
+        curves.plot(x_P, mean_P, color=run_colour(index), linestyle=dash, marker="o", markersize=4,
+                    markerfacecolor="white", label=label)  # fmt: skip
+        if arm.ends:
+            x_1, mean_1, low_1, high_1 = ends_band(arm)
+            curves.errorbar(x_1, mean_1, yerr=[mean_1 - low_1, high_1 - mean_1], fmt="o", color=run_colour(index))
     for text, level in levels_near(picture).items():
         curves.axhline(level, color=REFERENCE_COLOUR, linestyle=(0, LEVEL_DASHES.get(text, (2, 4))), label=text)
     if picture.target is not None:
@@ -211,6 +246,8 @@ def race_png(picture: RacePicture) -> bytes:
             curves.errorbar(reach.seconds, picture.target, xerr=[[reach.seconds - reach.low],
                             [reach.high - reach.seconds]], fmt="D", capsize=4,
                             color=run_colour(picture.place(reach.name)))  # fmt: skip
+    if any(arm.ends for arm in picture.arms):
+        curves.plot([], [], "o", color=REFERENCE_COLOUR, label=ALL_SCORED)
     curves.set_xlabel(picture.x_label, fontsize=9)
     curves.set_ylabel(f"held-out loss ({picture.unit})", fontsize=9)
     curves.legend(fontsize=8, frameon=False)

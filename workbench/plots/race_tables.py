@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from workbench.plots.race import RacePicture, band
+from workbench.plots.race import RacePicture, band, ends_band
 from workbench.plots.tables import table
 from workbench.printable import UNKNOWN, distinct, plain
 
 
 def curves_table(picture: RacePicture) -> str:
-    """Mean loss of each arm with its best and worst seed by x, and when it reaches the baseline's final score."""
-    bands = [band(arm.lines) for arm in picture.arms]
+    """Mean loss of each arm with its best and worst seed by x, and when it reaches the baseline's final score.
+
+    ``~``: on a part of the held-out tokens.
+    """
     # Arms are scored at moments of their own: most rows are of one arm.
     found: dict[float, list[str]] = {}
-    for place, (x_P, *others) in enumerate(bands):
-        for x, mean, low, high in zip(x_P, *others, strict=True):
-            cells = found.setdefault(float(x), [UNKNOWN] * len(bands))
-            cells[place] = f"{mean:.3f} ({low:.3f} to {high:.3f})"
+    for place, arm in enumerate(picture.arms):
+        for mark, points in (("~", band(arm.lines)), ("", ends_band(arm))):
+            for x, mean, low, high in zip(*points, strict=True):
+                cells = found.setdefault(float(x), [UNKNOWN] * len(picture.arms))
+                cells[place] = f"{mark}{mean:.3f} ({low:.3f} to {high:.3f})"
     rows = list(zip(distinct(sorted(found)), (found[x] for x in sorted(found)), strict=True))
     if picture.target is not None:
         reaches = {reach.name: f"{reach.seconds:.3g} s ({reach.low:.3g} to {reach.high:.3g})"

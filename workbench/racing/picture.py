@@ -41,16 +41,21 @@ def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
     levels: dict[str, float] = {}
     for arm in plan.arms:
         ended: list[Curve] = []
+        ends: list[Curve] = []
         open_lines: list[Curve] = []
         for seed in plan.seeds:
             entry = Entry(arm, seed)
             evaluations = read_object(wherever(run_folder(plan, entry)).evaluations)
             levels = levels or Yardstick.of(evaluations, {}, causal=False).levels
             if len(line := _curve(evaluations, plan.shares[arm])):
-                done = now.readings.get(entry, Reading("missing")).status == "done"
-                (ended if done else open_lines).append(line)
+                reading = now.readings.get(entry, Reading("missing"))
+                done = reading.status == "done"
+                # What has diverged at the end has no score of all held-out tokens.
+                count = len(line) - (done and math.isfinite(reading.loss))
+                (ended if done else open_lines).append(line[:count])
+                ends += [line[count:]] * (count < len(line))
         # A seed that has just begun would cut the mean off where that seed stands.
-        arms.append(Arm(arm, ended or sorted(open_lines, key=lambda line: -float(line.x_N[-1]))[:1]))
+        arms.append(Arm(arm, ended or sorted(open_lines, key=lambda line: -float(line.x_N[-1]))[:1], ends))
     arms.sort(key=lambda arm: arm.name != plan.baseline)
     floors = {text: level for text, level in levels.items() if text in ("word frequencies", "neighbours")}
     gaps = []
