@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from workbench.printable import UNKNOWN, count, decimal
 from workbench.quantities import SECONDS_TRAINED
 from workbench.runs.measured import bits_per_byte, heldout_loss, learned_in_words, measured
-from workbench.scored_text import part_mark
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
@@ -21,10 +20,9 @@ def facts(view: RunView) -> dict[str, str]:
     if parameters is None:
         parameters = view.environment.get("parameters")
     steps = measured(view, "steps")
-    loss = heldout_loss(view)
     return {
         "state": str(view.status),
-        "held-out loss (nats)": ("" if loss is None else part_mark(view.status)) + decimal(loss, 3),
+        "held-out loss (nats)": decimal(heldout_loss(view), 3),
         "score": view.yardstick.title,
         "bits per byte": decimal(bits_per_byte(view), 3),
         "word frequencies (nats)": decimal(levels.get("word frequencies"), 3),
