@@ -58,6 +58,36 @@ def test_knobs_choices_presets_and_texts_are_walked_back_in_order(made: Composit
     assert made.redoes == ""
 
 
+def drag(made: Composition, **values: float) -> None:
+    """One move of a handle of the learning rate's curve."""
+    schedule = {**made.state.fields["optimizer"]["schedule"], **values}
+    turn(made, "optimizer.schedule", schedule)
+
+
+def test_a_drag_of_a_curve_is_one_step(made: Composition, clock: list[float]) -> None:
+    before = made.state
+    for step in ({"warmup": 0.2}, {"warmup": 0.21, "peak": 0.9}, {"warmup": 0.22, "peak": 0.8}, {"peak": 0.7}):
+        clock[0] += 0.3
+        drag(made, **step)
+    assert made.undoes == "2 knobs: optimizer.schedule.peak, optimizer.schedule.warmup"
+    made.undo()
+    assert (made.state, made.undoes) == (before, "")
+
+
+def test_one_knob_of_a_schedule_and_then_another_are_two_steps(made: Composition) -> None:
+    drag(made, warmup=0.2)
+    drag(made, peak=0.9)
+    assert made.undo() == ["optimizer.schedule.peak"]
+    assert made.undo() == ["optimizer.schedule.warmup"]
+
+
+def test_several_knobs_of_no_schedule_are_a_step_each_time(made: Composition) -> None:
+    for value in (0.001, 0.002):
+        turn(made, "optimizer", {**made.state.fields["optimizer"], "lr": value, "weight_decay": value})
+    made.undo()
+    assert made.state.fields["optimizer"]["lr"] == 0.001
+
+
 def test_it_is_checked_at_every_step(made: Composition) -> None:
     assert made.recipe == presets.get("fast")
     turn(made, "architecture.heads", 3)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.choices.choice import Problem
+from workbench.choices.choice import Problem, registry
+from workbench.choices.schedules import Schedule
 from workbench.errors import RecipeError
+from workbench.fields import at
 from workbench.forecast import unusual
 from workbench.recipe import Recipe
 from workbench.ui.compose.differences import change_text, differences
@@ -120,7 +122,7 @@ class Composition:
         before = self.state
         paths = [change.path for change in differences(before.fields, state.fields)]
         # Walking through a list of presets with the arrow keys is one change, as moving one slider is.
-        key = "source" if before.source != state.source else paths[0] if len(paths) == 1 else ""
+        key = "source" if before.source != state.source else _key(paths, state.fields)
         self._history.record(state, key, self._clock())
         self._check()
 
@@ -143,6 +145,16 @@ class Composition:
             # The text, too, which a launch would refuse.
             if here := [*self.recipe.problems_here(), *self.recipe.data.problems_here()]:
                 self.recipe, self.problems = None, here
+
+
+def _key(paths: Sequence[str], fields: Mapping[str, Any]) -> str:
+    """What a change is of: one knob, or a schedule whose curve moves several at once; empty for anything else."""
+    if len(paths) == 1:
+        return paths[0]
+    parents = {path.rpartition(".")[0] for path in paths}
+    around = at(fields, parents.pop()) if len(parents) == 1 else None
+    drawn = isinstance(around, Mapping) and around.get("kind") in registry(Schedule.axis)
+    return f"{paths[0].rpartition('.')[0]}." if drawn else ""
 
 
 def all_problems(fields: Mapping[str, Any], sound: Mapping[str, Any]) -> list[Problem]:

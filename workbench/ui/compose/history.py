@@ -44,19 +44,21 @@ class History(Generic[S]):
 
         Args:
             state: after the change; nothing happens where it equals the present one.
-            key: what was changed; empty where nothing is to be merged with it.
+            key: what was changed; empty where nothing is to be merged with it. One that ends with a dot stands for all
+                keys that begin with it.
             now: seconds of any clock that does not go back.
         """
         if state == self.present:
             return
-        follows = bool(key) and key == self._key and now - self._when < self._merge_seconds
+        follows = _alike(key, self._key) and now - self._when < self._merge_seconds
         del self._states[self._at + 1 :]
         if follows and self._at > 0:
             self._states.pop()
         # There and back within a moment: nothing has happened.
         if self._states[-1] != state:
             self._states.append(state)
-            self._key, self._when = key, now
+            # Of two that are merged, the one that stands for more.
+            self._key, self._when = min(key, self._key, key=len) if follows else key, now
         else:
             self._key = ""
         del self._states[: -self._limit]
@@ -83,3 +85,9 @@ class History(Generic[S]):
         # The next change is one of its own, however soon it comes.
         self._key = ""
         return self.present
+
+
+def _alike(key: str, other: str) -> bool:
+    """Whether two changes are of one thing: the same knob, or a curve and a knob of its own."""
+    short, long = sorted((key, other), key=len)
+    return bool(short) and (short == long or (short.endswith(".") and long.startswith(short)))
