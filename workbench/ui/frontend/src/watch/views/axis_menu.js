@@ -19,6 +19,34 @@ export function whyNoLog({ low, high }) {
   return limit !== null && limit <= 0 ? `a logarithmic axis has numbers above 0 only: ${name} is ${limit}` : "";
 }
 
+/**
+ * Takes what is typed into the boxes, as far as it is legal; a limit that the other one has refused is judged anew with it.
+ * @param {{low: string, high: string}} typed
+ * @param {object} axis as it is
+ * @param {"low" | "high"} first the box that was typed into last
+ * @returns {{axis: object, wrong: {low: string, high: string}}} `wrong`: why a box is refused, empty where it is taken
+ */
+export function limitsOf(typed, axis, first = "low") {
+  const wrong = {};
+  let found = axis;
+  for (const end of first === "high" ? ["high", "low"] : ["low", "high"]) {
+    const { value, why } = limitOf(typed[end], end, found);
+    wrong[end] = why;
+    if (!why) found = { ...found, [end]: value };
+  }
+  return { axis: found, wrong };
+}
+
+function limitOf(typed, end, axis) {
+  const text = typed.trim().replace(",", ".").replace("−", "-");
+  const value = text === "" ? null : Number(text);
+  if (value === null) return { value, why: "" };
+  if (Number.isNaN(value)) return { value, why: `"${text}" is no number; leave it empty for an automatic limit` };
+  const other = axis[end === "low" ? "high" : "low"];
+  if (other !== null && (end === "low" ? value >= other : value <= other)) return { value, why: "From must be below To" };
+  return { value, why: axis.log && value <= 0 ? "a logarithmic axis has numbers above 0 only" : "" };
+}
+
 export class AxisMenu extends Popover {
   /**
    * @param {string} title of the plot
@@ -58,14 +86,23 @@ export class AxisMenu extends Popover {
       return el("label", { title: help }, box, el("span", { text }));
     };
     const problem = el("p", { class: "wb-bad", role: "alert" });
+    const boxes = { low: this.#box("low", () => settle("low")), high: this.#box("high", () => settle("high")) };
+    const settle = (first) => {
+      const { axis: found, wrong } = limitsOf({ low: boxes.low.value, high: boxes.high.value }, this.axis, first);
+      for (const end of ["low", "high"]) boxes[end].setAttribute("aria-invalid", String(Boolean(wrong[end])));
+      say(problem, wrong[first] || wrong.low || wrong.high);
+      if (JSON.stringify(found) !== JSON.stringify(this.axis)) this.#set(found);
+    };
     const logged = () => {
       const why = log.checked ? whyNoLog(this.axis) : "";
-      say(problem, why);
       if (why) log.checked = false;
       else this.#set({ log: log.checked });
+      // What is refused beside it stays so, or is taken now.
+      settle("low");
+      if (why) say(problem, why);
     };
     const log = el("input", { type: "checkbox", checked: axis.log, "aria-label": `Logarithmic: ${title}`, on: { change: logged } });
-    const limits = ["low", "high"].map((end) => this.#limit(end, problem));
+    const limits = [["From", boxes.low], ["To", boxes.high]].map(([name, box]) => el("label", {}, el("span", { text: name }), box));
     const reset = () => (this.#set(AUTOMATIC), this.refresh());
     return [
       choice(false, "Leave out single spikes", "The range of nearly all values and of the latest ones; what lies outside is marked at the edge"),
@@ -77,21 +114,9 @@ export class AxisMenu extends Popover {
     ];
   }
 
-  #limit(end, problem) {
+  #box(end, typed) {
     const name = { low: "From", high: "To" }[end];
-    const drawn = this.drawn?.[end === "low" ? 0 : 1];
-    const typed = () => {
-      const text = box.value.trim().replace(",", ".").replace("−", "-");
-      const value = text === "" ? null : Number(text);
-      const other = this.axis[end === "low" ? "high" : "low"];
-      const crossed = value !== null && other !== null && (end === "low" ? value >= other : value <= other);
-      const wrong = Number.isNaN(value) ? `"${text}" is no number; leave it empty for an automatic limit` : crossed ? "From must be below To" : this.axis.log && value !== null && value <= 0 ? "a logarithmic axis has numbers above 0 only" : "";
-      say(problem, wrong);
-      box.setAttribute("aria-invalid", String(Boolean(wrong)));
-      if (!wrong) this.#set({ [end]: value });
-    };
-    const now = this.axis[end];
-    const box = el("input", { type: "text", inputmode: "decimal", class: "wb-value", value: now === null ? "" : String(now), placeholder: Number.isFinite(drawn) ? short(drawn) : "automatic", "aria-label": `${name}: ${this.title}`, on: { input: typed } });
-    return el("label", {}, el("span", { text: name }), box);
+    const [drawn, now] = [this.drawn?.[end === "low" ? 0 : 1], this.axis[end]];
+    return el("input", { type: "text", inputmode: "decimal", class: "wb-value", value: now === null ? "" : String(now), placeholder: Number.isFinite(drawn) ? short(drawn) : "automatic", "aria-label": `${name}: ${this.title}`, on: { input: typed } });
   }
 }
