@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ACTIONS, EDITED, TRASH_ACTIONS, namesOf, possible, selectionText, tagChanges, tagsAs, titleOf } from "../../workbench/ui/frontend/src/runs/actions.js";
-import { BY_KEY, COLUMNS, fitting, lineWidth, nextSort, since, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
-import { cancelQuestion, stopQuestion } from "../../workbench/ui/frontend/src/steering.js";
+import { ACTIONS, EDITED, TRASH_ACTIONS, deleteQuestion, namesOf, possible, selectionText, tagChanges, tagsAs, titleOf } from "../../workbench/ui/frontend/src/runs/actions.js";
+import { BY_KEY, COLUMNS, fitting, lineWidth, nextSort, shortPaths, since, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
+import { endRunsQuestion } from "../../workbench/ui/frontend/src/steering.js";
 import { outcomeOf } from "../../workbench/ui/frontend/src/runs/outcome.js";
 import { Rows, between, newcomers, scrollFor, visible } from "../../workbench/ui/frontend/src/runs/rows.js";
 import { seenOf } from "../../workbench/ui/frontend/src/runs/seen.js";
@@ -304,8 +304,26 @@ test("a run that waits says where it stands in the queue, and is cancelled rathe
   assert.equal(text(row("a", { progress: 0.5 })), "50%");
   assert.equal(titleOf(action("stop"), [waiting(1)]), "Cancel…");
   assert.equal(titleOf(action("stop"), [waiting(1), row("b", { status: "running" })]), "Stop…");
-  assert.match(cancelQuestion(["a"]).text, /out of the queue/);
+  assert.match(endRunsQuestion([waiting(1)]).text, /out of the queue/);
   assert.deepEqual(possible(action("next"), [waiting(2)]), { ids: ["a"], why: "" });
   assert.equal(possible(action("next"), [row("b", { status: "running" })]).why, "it does not wait for this machine");
-  assert.equal(stopQuestion(["a", "b"]).yes, "Stop 2 runs");
+  assert.equal(endRunsQuestion([waiting(1), row("b", { status: "running" })]).yes, "Stop 2 runs");
+});
+
+test("who does not stop a paused run keeps it paused", () => {
+  const no = (...states) => endRunsQuestion(states.map((status) => row("a", { status }))).no;
+  assert.deepEqual([no("running"), no("paused"), no("queued")], ["Keep training", "Keep it paused", "Keep waiting"]);
+  assert.deepEqual([no("paused", "paused"), no("paused", "running")], ["Keep them paused", "Keep them as they are"]);
+});
+
+test("the question before a deletion says which of the selected runs stay, and why", () => {
+  const [a, b, c] = [row("a"), row("b", { status: "running" }), row("c", { status: "queued" })];
+  assert.equal(deleteQuestion([a], [a], 0).text, "Move a to the trash?");
+  assert.equal(deleteQuestion([a], [a, b], 0).text, "Move a to the trash? 1 that trains or waits stays: stop it first.");
+  assert.equal(deleteQuestion([a], [a, b, c], 1).text, "Move a to the trash? 2 that train or wait stay: stop them first. Selected runs that are not shown stay.");
+});
+
+test("a note begins with words, not with the folders of a path", () => {
+  assert.equal(shortPaths("'/work/users/me/texts/book.txt': no such file"), "'…/book.txt': no such file");
+  assert.equal(shortPaths("cannot read /data/a/b.txt, /c.txt or 1/2 of it"), "cannot read …/b.txt, /c.txt or 1/2 of it");
 });

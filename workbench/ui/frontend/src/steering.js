@@ -30,16 +30,24 @@ export function outlived(before, now) {
 const several = (names) => (names.length <= 3 ? names.join(", ") : `${names.length} runs`);
 
 /**
- * How to ask whether runs are to be stopped; the same words wherever that is.
- * @param {string[]} names of the runs
+ * How to ask whether runs are to be ended; the same words wherever that is.
+ * @param {{name: string, status: string}[]} runs
  */
-export function stopQuestion(names) {
+export function endRunsQuestion(runs) {
+  const names = runs.map(({ name }) => name);
+  if (runs.every(({ status }) => status === "queued")) return cancelQuestion(names);
+  const paused = runs.filter(({ status }) => status === "paused").length;
+  const kept = names.length === 1 ? "Keep it paused" : paused === names.length ? "Keep them paused" : "Keep them as they are";
+  return { ...stopQuestion(names), ...(paused && { no: kept }) };
+}
+
+function stopQuestion(names) {
   const one = names.length === 1;
   return { text: `Stop ${several(names)}? ${one ? "It" : "Each"} saves a checkpoint first and can be resumed later.`, yes: one ? "Stop this run" : `Stop ${names.length} runs`, no: "Keep training" };
 }
 
-/** How to ask whether runs that wait for their turn are to be taken out of the queue. */
-export function cancelQuestion(names) {
+/** Of runs that wait for their turn. */
+function cancelQuestion(names) {
   return { text: `Take ${several(names)} out of the queue? ${names.length === 1 ? "It has" : "They have"} not started yet.`, yes: names.length === 1 ? "Cancel this run" : `Cancel ${names.length} runs`, no: "Keep waiting" };
 }
 

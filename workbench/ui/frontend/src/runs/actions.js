@@ -82,6 +82,18 @@ export function namesOf(rows) {
   return rows.length <= 3 ? rows.map((row) => row.name).join(", ") : `${rows.length} runs`;
 }
 
+/**
+ * The question before runs are deleted, and which of the selected ones are not, and why.
+ * @param {object[]} rows that are deleted
+ * @param {object[]} chosen rows that are selected and seen
+ * @param {number} unseen selected ones that are not seen
+ */
+export function deleteQuestion(rows, chosen, unseen) {
+  const stay = chosen.length - rows.length;
+  const living = stay ? ` ${stay} that ${stay === 1 ? "trains or waits stays: stop it" : "train or wait stay: stop them"} first.` : "";
+  return { text: `Move ${namesOf(rows)} to the trash?${living}${unseen ? " Selected runs that are not shown stay." : ""}`, yes: "Move to trash" };
+}
+
 /** Tags from what people type, as the command line takes them: `new +another -old`. */
 export function tagChanges(text) {
   const words = text.split(/[\s,]+/).filter(Boolean);

@@ -3,8 +3,8 @@
 import { el, say } from "../dom.js";
 import { Question } from "../question.js";
 import { roving } from "../roving.js";
-import { cancelQuestion, stopQuestion } from "../steering.js";
-import { namesOf, possible, selectionText, tagChanges, titleOf } from "./actions.js";
+import { endRunsQuestion } from "../steering.js";
+import { deleteQuestion, namesOf, possible, selectionText, tagChanges, titleOf } from "./actions.js";
 
 export class Bar {
   /**
@@ -93,8 +93,8 @@ export class Bar {
 
 /** What is asked before a verb: words of the question, and what of the answer goes with the request. */
 const ASK = {
-  stop: (rows) => (rows.every((row) => row.status === "queued") ? cancelQuestion : stopQuestion)(rows.map(({ name }) => name)),
-  delete: (rows, { unseen }) => ({ text: `Move ${namesOf(rows)} to the trash?${unseen ? " Selected runs that are not shown stay." : ""}`, yes: "Move to trash" }),
+  stop: (rows) => endRunsQuestion(rows.map(({ name, status }) => ({ name, status }))),
+  delete: (rows, { chosen, unseen }) => deleteQuestion(rows, chosen, unseen),
   empty: (_, { trashed }) => ({ text: `Remove all ${trashed} deleted runs for good? They cannot come back.`, yes: "Remove for good", danger: true }),
   rename: ([row]) => ({ verb: "label", text: `Name of ${row.name}`, yes: "Rename", label: "new name; an empty one brings the recipe's back", value: row.name, hint: "the recipe's name", optional: true, then: (name) => ({ name }) }),
   tag: (rows) => ({ verb: "label", text: `Tags of ${namesOf(rows)}`, yes: "Change tags", label: "tags to add, and -tags to remove", hint: "good -old", then: tagChanges }),

@@ -3,7 +3,7 @@
 import { el, say } from "../dom.js";
 import { nameNode } from "../run_name.js";
 import { lineSample } from "../watch/samples.js";
-import { BY_KEY, whenText } from "./columns.js";
+import { BY_KEY, shortPaths, whenText } from "./columns.js";
 import { isExperiment, shared, statText } from "./groups.js";
 import { countsOf, standingText } from "./standing.js";
 
@@ -176,8 +176,10 @@ const FILL = {
     set(cell.querySelector(".lab-pencil"), "aria-label", `edit tags of ${row.name}`);
   },
   note(cell, row) {
-    text(cell, BY_KEY.get("note").text(row).split("\n", 1)[0]);
-    cell.title = BY_KEY.get("note").text(row);
+    const note = BY_KEY.get("note").text(row);
+    const line = note.split("\n", 1)[0];
+    text(cell, row.notes ? line : shortPaths(line));
+    cell.title = note;
     cell.classList.toggle("lab-message", !row.notes);
     set(cell.querySelector(".lab-pencil"), "aria-label", `edit the note of ${row.name}`);
   },

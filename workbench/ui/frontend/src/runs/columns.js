@@ -107,6 +107,11 @@ function speedText(row) {
   return row.tokens_per_second === null || row.tokens_per_second === undefined ? "" : whole(row.tokens_per_second);
 }
 
+/** A text with its paths as their last part: a cell has room for little more than the folders of one. */
+export function shortPaths(text) {
+  return text.replace(/(?<![\w.~/…])\/(?:[^\s'"/:]+\/)+(?=[^\s'"/])/g, "…/");
+}
+
 /** What went wrong, or what it does now, stands where a note would: an empty cell helps nobody. */
 function noteText(row) {
   return row.notes || (row.status === "finished" ? "" : row.message);

@@ -6,7 +6,7 @@ import { el, say } from "../../dom.js";
 import { Question } from "../../question.js";
 import { roving } from "../../roving.js";
 import { newcomers, scrollFor } from "../../runs/rows.js";
-import { cancelQuestion, stopQuestion } from "../../steering.js";
+import { endRunsQuestion } from "../../steering.js";
 import { wholeRows } from "../pane.js";
 import { RunRow } from "./run_row.js";
 
@@ -63,7 +63,7 @@ export class RunTable {
   ask(row) {
     const { name, status } = row.run;
     this.asking = row;
-    this.question.ask((status.status === "queued" ? cancelQuestion : stopQuestion)([name]), () => row.send("stop"));
+    this.question.ask(endRunsQuestion([{ name, status: status.status }]), () => row.send("stop"));
   }
 
   /** The panel that steers this run is about to open. */
