@@ -140,6 +140,7 @@ def a_run_whose_text_is_gone_is_not_resumed(page: Page, few: list[RunFolder]) ->
     expect(action(page, "Resume")).to_have_attribute("aria-disabled", "true")
     action(page, "Resume").press("Enter")
     expect(page.locator(".lab-said")).to_contain_text(why)
+    an_error_of_several_lines_covers_no_row(page)
     line(page, 5).locator(".lab-mark").click()
     resume = page.locator(".lab-watch .wb-run").get_by_role("button", name="Resume")
     expect(resume).to_have_attribute("aria-disabled", "true")
@@ -148,6 +149,16 @@ def a_run_whose_text_is_gone_is_not_resumed(page: Page, few: list[RunFolder]) ->
     expect(page.locator(".lab-watch .wb-toolbar .wb-said")).to_have_text(why)
     page.screenshot(path=RESULTS / "run-without-text.png")
     assert violations(page, "a run without its text", roots=(".wb-monitor",)) == []
+
+
+def an_error_of_several_lines_covers_no_row(page: Page) -> None:
+    table, said = page.locator(".lab-runs"), page.locator(".lab-said")
+    table.evaluate("root => { root.style.width = '360px'; }")
+    soon(lambda: said.evaluate("one => one.offsetHeight"), lambda height: height > 30)
+    ends = page.locator(".lab-scroll").evaluate("one => one.getBoundingClientRect().bottom")
+    assert said.evaluate("one => one.getBoundingClientRect().top") >= ends
+    page.screenshot(path=RESULTS / "runs-error.png")
+    table.evaluate("root => { root.style.width = ''; }")
 
 
 def a_run_that_waits_becomes_the_next(page: Page, few: list[RunFolder]) -> None:
