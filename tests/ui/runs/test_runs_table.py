@@ -176,6 +176,18 @@ def test_deleting_shows_the_trash_anew(tmp_path: Path) -> None:
     until(lambda: len(table.rows) == 1)
 
 
+def test_a_watched_run_that_comes_back_from_the_trash_is_watched_again(tmp_path: Path) -> None:
+    seen, unseen, other = (make_run(tmp_path, number).id for number in (1, 2, 3))
+    table = Heard(tmp_path, most_watched=8)
+    table.watched = [other, seen]
+    table.hears(type="do", request=1, verb="delete", runs=[seen, unseen])
+    until(lambda: len(table.of("trash")) == 1)
+    assert table.watched == [other]
+    table.hears(type="do", request=2, verb="restore", runs=[seen, unseen])
+    until(lambda: table.watched == [other, seen])
+    assert len(table.rows) == 3
+
+
 def test_knobs_are_sent_when_they_are_asked_for(tmp_path: Path) -> None:
     make_run(tmp_path, 1)
     make_run(tmp_path, 2)

@@ -94,6 +94,8 @@ class RunsTable(BundledWidget):
         # One look at a time, from reading to dropping what is gone: told late, it would drop a run launched since.
         self._looking, self._sending = threading.RLock(), threading.RLock()
         self._seq, self._listed = -1, Listed([], 0, 0)
+        # Of the last deletion.
+        self._unwatched: list[str] = []
         self._briefs, self._told_briefs = Briefs(root), dict[str, str]()
         # Two, so that a stop does not wait for an export. Threads start with the first request.
         self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="workbench-runs-action")
@@ -282,14 +284,24 @@ class RunsTable(BundledWidget):
                 self._fork(ids[0])
                 self.say(ActionResult("fork: edit the recipe in the forms, then press the button under them"), number)
                 return
+            if verb == "delete":
+                self._unwatched = [run_id for run_id in self.watched if run_id in ids]
             # Where it takes long, word comes before it is done.
             for result in self.actions.perform(verb, ids, message):
                 self.show(result, number)
                 self.refresh()
             if verb in ("delete", "restore", "empty"):
                 self._send_trash()
+            if verb == "restore":
+                self._watch_again(ids)
         except Exception as error:  # the widget is where the user who pressed the button looks
             self.say(ActionResult(f"{verb}: {error}", error=True), number)
+
+    def _watch_again(self, ids: Sequence[str]) -> None:
+        """Of runs that have come back, those that were watched when they were deleted, as far as there is room."""
+        known = {row["id"] for row in self.rows}
+        again = [run_id for run_id in self._unwatched if run_id in ids and run_id in known.difference(self.watched)]
+        self.watched = [*self.watched, *again][: max(self.most_watched, len(self.watched))]
 
 
 def _follow(table: weakref.ref[RunsTable], wake: threading.Event, closed: threading.Event, seconds: float) -> None:
