@@ -23,6 +23,7 @@ _CELLS = [
     "from workbench.ui.compose.forecast_panel import _NO_FORECAST\n"
     "lab.forecast.beside.value = f\"<p class='wb-soft'>quickstart: {_NO_FORECAST}</p>\"\n"
     "lab.forecast._draw()",
+    "lab.forecast.line.value = f\"<p>{'20 min, and once, reading the text and learning its tokens. ' * 6}</p>\"",
 ]
 _FITS = """select => {
     const pen = document.createElement("canvas").getContext("2d");
@@ -55,3 +56,9 @@ def test_what_decides_is_in_sight(page: Page, server: Server) -> None:
         assert whole_in(page.locator(".lab-forecast .wb-forecast-beside p"), ".lab-forecast")
         heading = page.locator(".lab-heading", has=page.get_by_role("button", name="Depth"))
         assert heading.locator("select").evaluate(_FITS), "progressive_drop"
+    notebook.run(3)
+    box = page.locator(".lab-forecast")
+    soon(lambda: box.evaluate("box => box.scrollHeight - box.clientHeight"), lambda below: below > 15)
+    page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
+    page.screenshot(path=RESULTS / "lab-forecast-long.png")
+    assert "linear-gradient" in box.evaluate("box => getComputedStyle(box).backgroundImage"), "a sign of more below"

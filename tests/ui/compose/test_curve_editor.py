@@ -124,3 +124,16 @@ def test_the_composer_tells_the_curves_the_budget_and_checks_what_they_write(mon
     Page(shown(knob), monkeypatch).say(type="move", handle=0, x=0.2, y=0.5)
     assert isinstance(composer.recipe, Recipe)
     assert composer.recipe.optimizer.schedule.peak == 0.5
+
+
+def test_a_drag_is_undone_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    composer = Composer()
+    knob, before = composer.axes["optimizer"].part.knobs["schedule"], composer.recipe  # type: ignore[union-attr]
+    assert isinstance(knob, ChoiceKnob)
+    monkeypatch.setattr(composer.composition, "_clock", lambda: 0.0)
+    page = Page(shown(knob), monkeypatch)
+    for x, y in ((0.2, 1.0), (0.21, 0.9), (0.22, 0.8), (0.22, 0.7)):
+        page.say(type="move", handle=0, x=x, y=y)
+    composer.undo()
+    assert composer.recipe == before
+    assert composer.composition.undoes == ""
