@@ -85,6 +85,9 @@ def test_train_says_where_the_time_goes(
     assert any("tokens/s, MFU " in line for line in table)
     (folder,) = (path for path in root.iterdir() if (path / "recipe.json").exists())
     assert sum(json.loads((folder / "profile.json").read_text())["parts"].values()) == pytest.approx(1.0)
+    capsys.readouterr()
+    assert main(["profile", folder.name, "--runs", str(root)]) == 0
+    assert capsys.readouterr().out in done.stdout, "again, though it has ended"
 
 
 def test_text_and_budget_change_the_recipe_and_nothing_else_of_it(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from workbench.cli.training import summary as summary_of_result
 from workbench.errors import RunError
 from workbench.plots.terminal import follow
 from workbench.printable import aligned, plain, plain_lines, utc
+from workbench.profile_table import profile_line, profile_table
 from workbench.runs.attempts import lost_event
 from workbench.runs.catalogue.run_list import runs as list_runs
 from workbench.runs.catalogue.summary import summary
@@ -52,6 +53,11 @@ def ask(options: argparse.Namespace) -> int:
         RunError, RecipeError: the run refused, or `set` names a knob or value that it would refuse.
     """
     run = Run(options.run, options.runs)
+    asked = {"run": run.id, "state": run.status, "request": options.command}
+    if options.command == "profile" and run.status in FINAL and (found := read_object(run.folder.profile)):
+        # What was looked into while it trained.
+        _print(options, profile_table(found), **asked, answered=True, text=profile_line(found))
+        return 0
     arguments = _checked_knob(run, options.assignment) if options.command == "set" else {}
     try:
         if options.command == "resume":
@@ -62,11 +68,11 @@ def ask(options: argparse.Namespace) -> int:
         if not options.json:
             raise
         # The one JSON object on stdout names the run and the request; the handler above knows only the error.
-        data = {"run": run.id, "state": run.status, "request": options.command, "answered": False, "text": str(error)}
+        data = {**asked, "state": run.status, "answered": False, "text": str(error)}
         print(json.dumps(data))
         print(f"error: {error}", file=sys.stderr)
         return 1
-    _print(options, text, run=run.id, state=run.status, request=options.command, answered=True, text=text)
+    _print(options, text, **{**asked, "state": run.status}, answered=True, text=text)
     return 0
 
 

@@ -18,7 +18,7 @@ _REQUESTS = {
     "resume": "continue a paused run, or one that ended early from its last checkpoint",
     "checkpoint": "save a checkpoint now",
     "evaluate": "measure the held-out loss now",
-    "profile": "profile the next 40 steps: where their time goes",
+    "profile": "profile the next 40 steps: where their time goes; of a run that has ended, the profile that it has",
     "set": "change a knob of a running run",
 }
 _PAGE = "write tables and plots to this file as one HTML page"

@@ -227,7 +227,7 @@ class Run(Awaited["Result"]):
 
         Args:
             step: of the checkpoint; None for the newest complete one.
-            say: called with one line if the new run has to wait in the queue.
+            say: called with a line if the new run has to wait in the queue, or a newer checkpoint is damaged.
             **changes: as for :meth:`workbench.recipe.Recipe.with_`; steps already done count towards a ``budget``.
 
         Raises:

@@ -35,8 +35,8 @@ class AllRuns:
         """Runs that train, then those that wait, then those that have ended, each newest first. Reads files.
 
         Args:
-            most: of them all. Of each folder, :data:`workbench.runs.catalogue.listing.MOST` and what trains or waits are
-                known: others are in no count either.
+            most: of them all. Of each folder, what trains or waits and :data:`workbench.runs.catalogue.listing.MOST`
+                are known: others are in no count either.
 
         Returns:
             ``runs``: of each ``run`` (its name at the server), ``kernels`` (what kernels call it, as

@@ -52,6 +52,19 @@ def test_a_fork_of_a_running_run_repeats_it_while_the_parent_prunes(corpus: Path
     with pytest.raises(RecipeError, match="spent already"):
         same.fork()
 
+    *_, whole, newest = checkpoints(parent.folder.checkpoints)
+    (newest / "model.safetensors").write_bytes(b"half of it")
+    said: list[str] = []
+    older = parent.fork(budget="200 steps", say=said.append)
+    older.stop()
+    at = int(whole.name.removeprefix("step-"))
+    assert older.origin is not None
+    assert older.origin.step == at
+    assert said[0].startswith(f"{older.id}: {newest.name}: model.safetensors is damaged")
+    assert said[0].endswith(f"it goes on from step {at:,}")
+    with pytest.raises(RunError, match=f"cannot be forked from {newest.name}: .* its other checkpoints are .*{at}"):
+        parent.fork(int(newest.name.removeprefix("step-")))
+
 
 def ended(root: Path, corpus: Path) -> Run:
     """A run without a process, and without a checkpoint."""

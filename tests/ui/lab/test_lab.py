@@ -137,7 +137,8 @@ def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path, monkeypatc
     lab.launch_button.click()
     assert lab.launch_button.disabled or len(answers) > 1, "not twice"
     until(lambda: not lab.launch_button.disabled and len(answers) > 1)
-    assert "can be forked from" in answers[-1].text, answers
+    assert "cannot be forked from step-10: " in answers[-1].text, answers
+    assert answers[-1].text.endswith("its other checkpoints are 20")
     assert lab.launch_button.description == "Fork from step 10"
     lab.composer.load(lab.composer.recipe.with_(budget="10.2 steps"), lab.composer.recipe)
     assert "raise the budget" in lab.composer.verdict.value

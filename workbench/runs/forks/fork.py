@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ def fork(
     Args:
         changes: as for :meth:`workbench.recipe.Recipe.with_`; :func:`workbench.changes.fork` says which are possible.
         step: of the checkpoint; None for the newest that is whole.
-        say: called with one line where it waits for its turn on this machine.
+        say: called with a line for each newer checkpoint that is damaged, and where it waits for its turn here.
 
     Raises:
         RecipeError: a change that a fork cannot make, or a budget that is spent already.
@@ -51,6 +51,9 @@ def fork(
     new, lock = create_fork(folder, changes, step, on=launcher.name)
     told = None if say is None else lambda line: say(f"{new.id}: {line}")
     point = ForkPoint.of(new)
+    if told is not None:
+        for problem in read_object(new.origin).get("passed_over", []):
+            told(f"{problem}; it goes on from step {point.step:,}")
     if told is not None and (scarce := point.scarce(point.recipe)):
         told(scarce)
     launcher.submit(new, lock, resume=True, say=told)
@@ -70,7 +73,7 @@ def create_fork(
 
     def prepare(draft: RunFolder) -> Recipe:
         # First of all a copy: what the parent deletes from now on no longer matters, and what is checked is trained.
-        copy = _copy_checkpoint(folder, step, draft.checkpoints)
+        copy, passed_over = _copy_checkpoint(folder, step, draft.checkpoints)
         saved = state_of(copy)
         forked = fork_recipe(recipe, saved, changes, called)
         environment, launched = (read_object(path) for path in (folder.environment, folder.launched))
@@ -84,6 +87,7 @@ def create_fork(
             "fresh": forked.fresh,
             "overrides": forked.overrides,
             "checkpoint": identity_of(copy),
+            "passed_over": passed_over,
             "data": environment.get("data"),
         }
         write_json(draft.origin, origin)
@@ -99,9 +103,12 @@ def create_fork(
     return create(folder.path.parent, prepare)
 
 
-def _copy_checkpoint(folder: RunFolder, step: int | None, target: Path) -> Path:
-    """A whole checkpoint of the run under ``target``: the one of ``step``, or the newest that verifies."""
-    problems = []
+def _copy_checkpoint(folder: RunFolder, step: int | None, target: Path) -> tuple[Path, list[str]]:
+    """A whole checkpoint of the run under ``target``, and what is wrong with newer ones.
+
+    The one of ``step``, or the newest that verifies.
+    """
+    problems: list[str] = []
     for path in _wanted(folder, step):
         copy = target / path.name
         try:
@@ -112,10 +119,17 @@ def _copy_checkpoint(folder: RunFolder, step: int | None, target: Path) -> Path:
         except PermissionError as error:
             problem = f"it cannot be read ({error})"
         if problem is None:
-            return copy
+            return copy, problems
         problems.append(f"{path.name}: {problem}")
         shutil.rmtree(copy, ignore_errors=True)
-    raise RunError(f"no checkpoint of run '{folder.id}' can be forked from ({'; '.join(problems)})")
+    why = "; ".join(problems)
+    if step is not None and (others := [each for each in _steps(checkpoints(folder.checkpoints)) if each != str(step)]):
+        raise RunError(f"run '{folder.id}' cannot be forked from {why}; its other checkpoints are {', '.join(others)}")
+    raise RunError(f"no checkpoint of run '{folder.id}' can be forked from ({why})")
+
+
+def _steps(paths: Iterable[Path]) -> list[str]:
+    return [path.name.removeprefix("step-") for path in paths]
 
 
 def _wanted(folder: RunFolder, step: int | None) -> list[Path]:
@@ -128,7 +142,7 @@ def _wanted(folder: RunFolder, step: int | None) -> list[Path]:
         )
     wanted = [path for path in reversed(have) if step is None or path.name == f"step-{step}"]
     if not wanted:
-        names = ", ".join(path.name.removeprefix("step-") for path in have)
+        names = ", ".join(_steps(have))
         raise RunError(f"run '{folder.id}' has no checkpoint of step {step}; it has those of {names}")
     return wanted
 
