@@ -68,6 +68,8 @@ def learned_in_words(loss: float, floors: Floors) -> str:
         >>> floors = Floors(unigram=6.37, neighbours=3.86)
         >>> [learned_in_words(loss, floors) for loss in (6.36, 3.80)]
         ['has learned word frequencies only', 'uses context: 0.06 nats below neighbour counts']
+        >>> learned_in_words(3.858, floors)
+        'uses context: less than 0.01 nats below neighbour counts'
         >>> learned_in_words(4.90, floors)
         'learning neighbours: 1.47 nats below word frequencies, 1.04 above neighbour counts'
         >>> learned_in_words(324_103.0, floors)
@@ -75,7 +77,9 @@ def learned_in_words(loss: float, floors: Floors) -> str:
     """
     word = learned(loss, floors)
     if word == "context":
-        return f"{learned_briefly(word)}: {floors.neighbours - loss:.2f} nats below neighbour counts"
+        below = floors.neighbours - loss
+        nats = f"{below:.2f}" if below >= 0.01 else "less than 0.01"
+        return f"{learned_briefly(word)}: {nats} nats below neighbour counts"
     if word == "neighbours":
         above = loss - floors.neighbours
         more = f", {above:.2f} above neighbour counts" if math.isfinite(above) else ""

@@ -218,6 +218,11 @@ class Recipe(BaseModel):
         """
         _refuse(self.data.problems_here())
 
+    @property
+    def objects(self) -> list[str]:
+        """What of it stands for the user's own objects, as in runs of ``workbench.accelerate``."""
+        return [choice.stands_for for axis in AXES if (choice := getattr(self, axis)).stands_for]
+
     def check_whole(self, run: str = "RUN") -> None:
         """Refuse a recipe that is not enough by itself to launch, to edit or to build a model from.
 
@@ -225,11 +230,11 @@ class Recipe(BaseModel):
             run: id of the run that it is of, for the message.
 
         Raises:
-            RecipeError: parts of it stand for the user's own objects, as in runs of ``workbench.accelerate``.
+            RecipeError: it has :attr:`objects`.
         """
-        if missing := [choice.stands_for for axis in AXES if (choice := getattr(self, axis)).stands_for]:
+        if self.objects:
             raise RecipeError(
-                f"recipe '{self.name}' is not whole: {', '.join(missing)} of its run were objects of a Python "
+                f"recipe '{self.name}' is not whole: {', '.join(self.objects)} of its run were objects of a Python "
                 f"program; with a model of that class, `workbench.Run({run!r}).load_into(model)` loads the weights, "
                 "and `model.save_pretrained(FOLDER)` writes one of transformers; unless it has finished, "
                 f"`workbench.accelerate(model, loader, resume={run!r})` goes on"

@@ -162,11 +162,10 @@ class Result(dict[str, Any]):
             return f"{name} {state}: {self['error'] or 'no reason was written; see worker.log in the run folder'}"
         loss, sentence = self["heldout_loss"], f"{name} {state} without a held-out loss"
         if loss is not None:
-            sentence = (
-                f"{name} {state} at held-out loss {loss:.3f} nats"
-                f" (word frequencies {_floor(self['unigram_entropy'])}, neighbours {_floor(self['bigram_entropy'])}): "
-                f"{self['learned_in_words']}"
-            )
+            floors = [self["unigram_entropy"], self["bigram_entropy"]]
+            known = " (word frequencies {}, neighbours {}): ".format(*map(_floor, floors))
+            between = "; what it has learned is " if floors == [None, None] else known
+            sentence = f"{name} {state} at held-out loss {loss:.3f} nats{between}{self['learned_in_words']}"
         if self["target_loss"] is None:
             return sentence
         target = "target met" if self["target_met"] else "target missed"

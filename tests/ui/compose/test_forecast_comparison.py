@@ -166,6 +166,11 @@ def test_a_run_that_cannot_be_read_says_so(panel: ForecastPanel, tmp_path: Path)
     panel.compare(Run(folder))
     settled(panel)
     assert "wb-wrong" in panel.comparison.value
+    model = {"kind": "own_model", "model": "Net", "parameters": 5, "frozen": 0, "layers": 1, "stack": ""}
+    write_json(folder.recipe, Recipe().to_dict() | {"architecture": model})
+    panel.compare(Run(folder))
+    settled(panel)
+    assert "no forecast: a model of this run were a Python program&#x27;s own" in panel.comparison.value
 
 
 def test_a_plan_that_was_found_meanwhile_is_taken_up(

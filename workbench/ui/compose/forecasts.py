@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from workbench.errors import WorkbenchError
 from workbench.plots.forecast_facts import whole_forecast
 from workbench.recipe import Recipe
 from workbench.runs.catalogue.run_list import runs
@@ -77,6 +78,8 @@ class Forecasts:
         if there is not None and not there.get("provisional"):
             return there
         recipe, after = own_part(run.folder, run.recipe)
+        if recipe.objects:
+            raise WorkbenchError(f"no forecast: {', '.join(recipe.objects)} of this run were a Python program's own")
         found = self.kept.get(recipe.hash, there)
         if found is not None and settled_since(found, recipe):
             found = self._made(recipe, composed=False)
