@@ -9,7 +9,7 @@ import pytest
 from tests.ui.live import run_folder
 from workbench import presets
 from workbench.errors import RecipeError, RunError
-from workbench.ui.compose.sources import LISTED, about, recipe_of, run_label, run_sources, title_of
+from workbench.ui.compose.sources import LISTED, about, preset_of, recipe_of, run_label, run_sources, title_of
 
 
 def test_a_thousand_runs_are_listed_without_opening_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,3 +76,9 @@ def test_the_recipe_of_a_run(tmp_path: Path) -> None:
         recipe_of("run:../../etc", tmp_path)
     with pytest.raises(RecipeError, match="did you mean 'pld'"):
         recipe_of("plb")
+
+
+def test_a_recipe_that_is_a_preset_is_called_so() -> None:
+    assert [preset_of(presets.get(name)) for name in ("fast", "lans_two_phase")] == ["fast", "lans_two_phase"]
+    assert preset_of(presets.fast().with_(seed=7)) is None
+    assert preset_of(presets.fast().with_(name="mine")) is None

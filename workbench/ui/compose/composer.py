@@ -30,7 +30,7 @@ from workbench.ui.compose.recipe_texts import VIEWS, RecipeTexts
 from workbench.ui.compose.section import Section
 from workbench.ui.compose.side_panel import SidePanel
 from workbench.ui.compose.source_picker import SourcePicker
-from workbench.ui.compose.sources import about, recipe_of, run_sources
+from workbench.ui.compose.sources import about, preset_of, recipe_of, run_sources
 from workbench.ui.compose.verdict import Verdict
 from workbench.ui.light_widgets import Light, light
 from workbench.ui.page import Page
@@ -74,7 +74,7 @@ class Composer(Light, ipywidgets.VBox):
         self._runs_dir, self._objections = runs_dir, objections
         self._quiet, self._card_of = False, ""
         self._panel: SidePanel | None = None
-        source = None if recipe else presets.DEFAULT
+        source = preset_of(recipe) if recipe else presets.DEFAULT
         # What the entry without a name stands for in the drop-down of presets.
         self._own = recipe or default_recipe()
         self.composition = Composition(self._own, source)

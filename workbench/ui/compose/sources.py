@@ -81,6 +81,12 @@ def recipe_of(source: str, runs_dir: str | Path | None = None) -> Recipe:
     return presets.get(source)
 
 
+def preset_of(recipe: Recipe) -> str | None:
+    """The preset that a recipe is, with nothing changed; None for any other."""
+    name = recipe.name.replace("-", "_")
+    return name if name in presets.names() and presets.get(name) == recipe else None
+
+
 def title_of(source: str) -> str:
     """What a heading or a tooltip calls a source."""
     return (
