@@ -50,7 +50,8 @@ def test_a_dry_run_says_what_it_would_take(recipe: str, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("arms", "options", "said"),
     [
-        (["fast"], [], "no race is called 'fast': `workbench race fast mine="),
+        (["fast"], [], "no race is called 'fast': `workbench race fast mine=fast:optimizer.lr=1e-3`"),
+        (["base=quickstart:seed=3"], [], "base=quickstart:seed=3 mine=quickstart:optimizer.lr=1e-3`"),
         (["fast", "fast"], [], "two arms have one name"),
         (["mine=fast", "mine=fast:optimizer.lr=1e-3"], [], "two arms have one name"),
         (["fast", "fast:optimizr=lans"], [], "did you mean 'optimizer'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from tests.forecasting.machine_rates import RATES
 from tests.racing.conftest import Starter, end, written
 from workbench import presets
 from workbench.errors import RecipeError
+from workbench.experiments.budget import Amount, shared
 from workbench.experiments.words import duration
 from workbench.forecast import forecast
 from workbench.racing.advance import advance
@@ -41,6 +43,13 @@ def test_equal_reference_time_gives_a_slower_arm_fewer_steps(planned: Planned, t
         assert share.seconds_per_step == pytest.approx(ahead.seconds / share.steps)
         assert plan.recipe(Entry(arm, 0)).budget.amount == share.steps
     assert plan.shares["deep"].steps < 0.6 * plan.shares["baseline"].steps
+
+
+def test_layers_that_are_dropped_by_chance_fill_the_time_too() -> None:
+    recipe = presets.quickstart().with_(depth={"kind": "progressive_drop", "theta": 0.5})
+    for seconds in (20.0, 25.0, 31.0, 40.0):
+        _, share = shared(recipe, Amount(seconds, "seconds"), "reference", functools.partial(forecast, rates=RATES))
+        assert share.seconds == pytest.approx(seconds, rel=0.01)
 
 
 def test_a_batch_that_grows_by_what_it_measures_is_bought_by_the_token(planned: Planned, tiny: Recipe) -> None:

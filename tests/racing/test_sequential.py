@@ -198,13 +198,20 @@ def test_seeds_that_it_would_take() -> None:
     assert MOST_MORE == 30
 
 
-def test_counts_are_judged_by_fishers_exact_test() -> None:
+def test_counts_are_judged_by_a_test_that_keeps_its_level() -> None:
+    q_Q = np.linspace(0, 1, 201)
     for seeds in (2, 4, 6, 10):
+        wrong_Q = np.zeros_like(q_Q)
         for left, base in itertools.product(range(seeds + 1), repeat=2):
             p = counts_p(left, base, seeds)
-            assert p == pytest.approx(scipy.stats.fisher_exact([[left, seeds - left], [base, seeds - base]]).pvalue)
-    assert word_of_counts(0, 3, counts_p(0, 3, 3), 0.05) == "undecided"
-    assert [word_of_counts(*each, counts_p(*each, 4), 0.05) for each in ((0, 4), (4, 0), (3, 4))] == [
-        "worse", "better", "undecided",
+            assert p == pytest.approx(counts_p(seeds - left, seeds - base, seeds))
+            assert p <= scipy.stats.fisher_exact([[left, seeds - left], [base, seeds - base]]).pvalue + 1e-9
+            # Of two arms that are alike, whatever share of their seeds learns.
+            wrong_Q += (p <= 0.05) * scipy.stats.binom.pmf(left, seeds, q_Q) * scipy.stats.binom.pmf(base, seeds, q_Q)
+        assert wrong_Q.max() <= 0.05, seeds
+    assert counts_p(0, 4, 4) == pytest.approx(2 * 0.25**4), "by hand: all of one and none of the other, at worst"
+    assert [word_of_counts(*each, counts_p(*each, 4), 0.05) for each in ((0, 4), (4, 0), (3, 4), (1, 4))] == [
+        "worse", "better", "undecided", "undecided",
     ]  # fmt: skip
-    assert word_of_counts(0, 4, counts_p(0, 4, 4), 0.025) == "undecided", "two arms share the chance of being wrong"
+    assert word_of_counts(0, 2, counts_p(0, 2, 2), 0.05) == "undecided", "too few seeds"
+    assert word_of_counts(0, 4, counts_p(0, 4, 4), 0.05 / 7) == "undecided", "seven arms share the chance"

@@ -121,7 +121,9 @@ def test_a_clear_difference_ends_the_race_at_the_first_look(six: RacePlan) -> No
     gaps = [-0.1 + NOISE[(i + 3) % 10] - NOISE[i] for i in range(4)]
     assert verdict.estimate == pytest.approx(Design.of(6).estimate(gaps))
     assert told(six, now).startswith("mine is better than baseline by 0.1")
-    assert told(six, now).endswith("; 4 seeds), where baseline would be with 1.3x its budget (1.2x to 1.4x)")
+    assert told(six, now).endswith(
+        "; 4 seeds of 200 steps), where baseline would be with 1.3x its budget (1.2x to 1.4x)"
+    )
 
 
 def test_an_open_difference_goes_on_and_then_says_how_many_seeds_it_would_take(six: RacePlan) -> None:
@@ -129,8 +131,8 @@ def test_an_open_difference_goes_on_and_then_says_how_many_seeds_it_would_take(s
     assert (now.look, now.over, now.verdicts["mine"].final) == (6, False, False)
     assert now.wanted == six.entries(6, ["mine"])[16:]
     assert told(six, now) == (
-        "mine against baseline: undecided after 4 seeds. Its mean is 0.035 nats better (from 0.071 better to 0.001 "
-        "worse), where baseline would be with 1.1x its budget (1x to 1.2x); more seeds are on their way"
+        "mine against baseline: undecided after 4 seeds of 200 steps. Its mean is 0.035 nats better (from 0.071 better "
+        "to 0.001 worse), where baseline would be with 1.1x its budget (1x to 1.2x); more seeds are on their way"
     )
     six = replace(six, margin=0.0)
     now = judged(six, readings(six, 6, baseline=2.0, mine=1.985))
@@ -149,7 +151,7 @@ def test_worse_and_equivalent(six: RacePlan) -> None:
     wide = replace(six, margin=0.1)
     now = judged(wide, readings(wide, 4, baseline=2.0, mine=2.001))
     assert now.verdicts["mine"].verdict == "equivalent"
-    assert told(wide, now).startswith("mine and baseline are equivalent after 4 seeds. Its mean is 0.00")
+    assert told(wide, now).startswith("mine and baseline are equivalent after 4 seeds of 200 steps. Its mean is 0.00")
 
 
 def test_an_arm_that_is_decided_trains_no_more_while_another_goes_on(planned: Planned, tiny: object) -> None:
@@ -181,12 +183,12 @@ def test_counts_of_seeds_that_chance_does_not_explain_decide(
     now = judged(six, found)
     verdict = now.verdicts["mine"]
     assert (verdict.verdict, verdict.reason, verdict.final, verdict.estimate) == (word, "floor", True, None)
-    assert verdict.counts_p == pytest.approx(2 / 70)
+    assert verdict.counts_p == pytest.approx(2 / 256)
     counts = (
         "0 of 4 seeds of mine and 4 of 4 seeds of baseline" if word == "worse" else "4 of 4 seeds of mine and 0 of 4"
     )
     assert told(six, now).startswith(f"mine is {word} than baseline by the count of seeds that learned: {counts}")
-    assert "(p 0.029 by Fisher's exact test)" in told(six, now)
+    assert "(p 0.0078 by Boschloo's exact test), and means are compared only where all get" in told(six, now)
     assert f"{word} (by the count of seeds that learned)" in table_html(six, now)
     assert brief_words(now.verdicts.values()) == f"mine {word}"
 
@@ -197,6 +199,16 @@ def test_where_no_seed_has_learned_nothing_was_compared(six: RacePlan) -> None:
     now = judged(six, found)
     assert (now.verdicts["mine"].verdict, now.verdicts["mine"].unmeasured) == ("undecided", True)
     assert told(six, now).endswith("below word frequencies, so nothing was compared; give it a larger budget")
+
+
+def test_where_none_has_left_the_floor_those_that_reached_it_are_counted(six: RacePlan) -> None:
+    found = {entry: each._replace(left_floor=False, reached_floor=each.loss < 3.5)
+             for entry, each in readings(six, 4, baseline=2.99, mine=3.9).items()}  # fmt: skip
+    now = judged(six, found)
+    verdict = now.verdicts["mine"]
+    assert (verdict.verdict, verdict.reason, verdict.final, verdict.unmeasured) == ("worse", "floor", True, False)
+    counts = "0 of 4 seeds of mine and 4 of 4 seeds of baseline got as far as word frequencies (p 0.0078 by"
+    assert f"mine is worse than baseline by the count of seeds that learned: {counts}" in told(six, now)
 
 
 def test_a_reference_on_the_floor_is_no_place_on_the_curve(six: RacePlan) -> None:
@@ -253,7 +265,8 @@ def test_runs_are_read_from_their_folders(six: RacePlan) -> None:
     assert reading_of(run_folder(six, entry), {six.run_id(entry): "no such engine"}).error.endswith("no such engine")
     folder = end(six, entry, 2.5)
     found = reading_of(run_folder(six, entry), {})
-    assert found._replace(heldout=()) == Reading("done", 2.5, 2.5 / 3, True, "finished", 1.0, seconds=2.0)
+    begun = Reading("done", 2.5, 2.5 / 3, True, "finished", 1.0, seconds=2.0, reached_floor=True)
+    assert found._replace(heldout=()) == begun
     share = replace(six.shares["mine"], seconds_per_step=0.1)
     assert found.curve("nats", share)[-2:] == [(15.0, 2.5 + 100 / 150), (20.0, 2.5)]
     bought = replace(share, unit="tokens", tokens=51_200, seconds=50.0)

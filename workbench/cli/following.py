@@ -48,7 +48,9 @@ def existing(kind: type[Held], word: str, options: argparse.Namespace, *, new: b
 
 def latest(kind: type[Held], options: argparse.Namespace) -> str:
     """The newest ids, for a message."""
-    return ", ".join(kind.kind.ids(options.runs)[-3:]) or "none"
+    known = kind.kind.ids(options.runs)
+    older = f" and {len(known) - 3} older" if len(known) > 3 else ""
+    return f"{', '.join(known[-3:])}{older}" or "none"
 
 
 def followed(held: Held, options: argparse.Namespace) -> int:

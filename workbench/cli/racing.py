@@ -25,10 +25,12 @@ def race(options: argparse.Namespace) -> int:
     if (code := existing(Race, " ".join(options.arms), options, new=len(options.arms) > 1)) is not None:
         return code
     if len(options.arms) == 1:
+        # Its own recipe with a change: arms of other recipes may have scores that do not compare.
+        (first,) = options.arms
+        mine = f"mine={first.partition(':')[0].rpartition('=')[2]}:optimizer.lr=1e-3"
         raise RecipeError(
-            f"a race needs at least two arms, and no race is called '{options.arms[0]}': `workbench race "
-            f"{shlex.quote(options.arms[0])} mine=fast:optimizer.lr=1e-3` (each arm is NAME=RECIPE:CHANGES); races "
-            f"here: {latest(Race, options)}"
+            f"a race needs at least two arms, and no race is called '{first}': `workbench race {shlex.quote(first)} "
+            f"{shlex.quote(mine)}` (each arm is NAME=RECIPE:CHANGES); races here: {latest(Race, options)}"
         )
     from workbench.racing.entering import arms_of
     from workbench.racing.race import race as start

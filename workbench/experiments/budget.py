@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable
@@ -19,6 +20,8 @@ Clock = Literal["reference", "measured"]
 """What seconds are: those that the forecast takes for an arm's steps on this machine, or those of each run itself."""
 _FLOPS = re.compile(r"(-?\d[\d_,]*(?:\.\d+)?(?:e\+?\d+)?)\s*([kmgtp]?)flops?", re.IGNORECASE)
 _LEGAL = "'200 steps', '1.5M tokens', '90 s', '2 hours' or '2e15 flops'"
+# How near to a budget the steps for it come, and how often they are corrected for that.
+_NEAR, _CORRECTIONS = 0.005, 6
 FEWEST_STEPS = 20
 """A schedule of fewer has hardly a shape."""
 _SIZES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
@@ -152,12 +155,16 @@ def labels_of(recipe: Recipe, share: Share) -> float:
 
 
 def _steps_for(recipe: Recipe, budget: Amount, forecast: Callable[[Recipe], Forecast]) -> int:
+    @functools.cache
     def spent(steps: int) -> float:
         found = forecast(recipe.with_(budget={"amount": steps, "unit": "steps"}))
         return found.seconds if budget.unit == "seconds" else found.flops
 
-    steps = 1000
-    # What a step takes depends on their number only where a schedule counts steps: two corrections are plenty.
-    for _ in range(2):
+    # What a step takes depends on their number where a schedule counts steps, or where layers are dropped by chance.
+    steps, off = 1000, dict[int, float]()
+    while steps not in off and len(off) < _CORRECTIONS:
+        off[steps] = abs(spent(steps) / budget.amount - 1)
+        if off[steps] <= _NEAR:
+            break
         steps = max(1, round(steps * budget.amount / spent(steps)))
-    return steps
+    return min(off, key=off.__getitem__)

@@ -29,6 +29,7 @@ class Reading(NamedTuple):
         doing, progress: for people; ``progress`` is the spent share of the budget.
         seconds: of training, of a run that is done; NaN else.
         heldout: step, tokens, nats and bits per byte of every evaluation of a run that is done.
+        reached_floor: whether the loss lies at word frequencies, or below.
     """
 
     status: Status
@@ -40,6 +41,7 @@ class Reading(NamedTuple):
     error: str = ""
     seconds: float = math.nan
     heldout: tuple[tuple[float, float, float, float], ...] = ()
+    reached_floor: bool = False
 
     def scored(self, score: str) -> float:
         """What is compared, ``nats`` or ``bits_per_byte``; NaN of a run that is not done."""
@@ -125,7 +127,10 @@ def _done(evaluations: Mapping[str, Any]) -> Reading:
     loss, bits, seconds = (number(result.get(key)) for key in ("heldout_loss", "bits_per_byte", "seconds"))
     learned = Yardstick.of(evaluations, {}, causal=False).learned(loss)
     left = learned in ("neighbours", "context")
-    return Reading("done", loss, bits, left, "finished", 1.0, seconds=seconds, heldout=heldout_of(evaluations))
+    return Reading(
+        "done", loss, bits, left, "finished", 1.0, seconds=seconds, heldout=heldout_of(evaluations),
+        reached_floor=left or learned == "word frequencies",
+    )  # fmt: skip
 
 
 def heldout_of(evaluations: Mapping[str, Any]) -> tuple[tuple[float, float, float, float], ...]:

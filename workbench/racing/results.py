@@ -12,6 +12,7 @@ from workbench.atomic import write_bytes
 from workbench.errors import TargetMissed, check_known
 from workbench.experiments.result import ExperimentResult
 from workbench.experiments.trained_on import trained_on
+from workbench.floors import MARGIN_NATS
 from workbench.json_lines import finite
 from workbench.printable import plain, plain_lines
 from workbench.racing.plan import RacePlan
@@ -121,8 +122,8 @@ class RaceResult(ExperimentResult):
     def gate_note(self) -> str:
         """What a gate that lets the race pass has to say with it; empty where every arm was compared."""
         named = ", ".join(plain(arm) for arm in self.unmeasured)
-        return named and (f"nothing was compared for {named}: no seed of it or of {plain(self['baseline'])} got below "
-                          "word frequencies; give the race a larger budget")  # fmt: skip
+        none = f"no seed of it or of {plain(self['baseline'])} got more than {MARGIN_NATS} nats below word frequencies"
+        return named and f"nothing was compared for {named}: {none}; give the race a larger budget"
 
     def require(self, fail_on: str = "worse") -> None:
         """Raise unless the race ended and no arm fails it: the last line of a notebook that CI judges.

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from statistics import median
 
+from workbench.experiments.budget import parse
 from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.readings import underway
 from workbench.experiments.turns import START_SECONDS
@@ -83,39 +84,45 @@ def sentence(plan: RacePlan, verdict: Verdict) -> str:
         early = "the race was cancelled before they could be judged" if verdict.reason == "cancelled" else _TOO_EARLY
         return f"{arm} against {base}: {early}"
     found, unit = verdict.estimate, UNITS[plan.score]
+    # Equal steps, tokens or FLOPs are no equal time, which is what most races give.
+    equal = "" if parse(plan.budget).unit == "seconds" else f" of {plain(plan.budget, 40)}"
+    seeds = f"{found.seeds} seeds{equal}"
     # As how much better, or worse: nobody likes to read signs.
     ends = f"from {_leaning(found.low)} to {_leaning(found.high)}"
     if verdict.verdict == "equivalent":
         return (
-            f"{arm} and {base} are equivalent after {found.seeds} seeds. Its mean is {_leaning(found.mean, unit)} "
+            f"{arm} and {base} are equivalent after {seeds}. Its mean is {_leaning(found.mean, unit)} "
             f"({ends}){_budget(verdict, base)}"
         )
     if verdict.verdict == "undecided":
         return (
-            f"{arm} against {base}: undecided after {found.seeds} seeds. Its mean is {_leaning(found.mean, unit)} "
+            f"{arm} against {base}: undecided after {seeds}. Its mean is {_leaning(found.mean, unit)} "
             f"({ends}){_budget(verdict, base)}{_more(verdict)}"
         )
     low, high = sorted((abs(found.low), abs(found.high)))
     return (
         f"{arm} is {verdict.verdict} than {base} by {abs(found.mean):.3f} {unit} ({low:.3f} to {high:.3f}; "
-        f"{found.seeds} seeds){_budget(verdict, base)}"
+        f"{seeds}){_budget(verdict, base)}"
     )
 
 
 def _by_counts(verdict: Verdict, arm: str, base: str) -> str:
     """Of an arm some of whose seeds, or of the baseline's, have learned no more than word frequencies."""
+    decided = verdict.verdict != "undecided"
+    counted, far = (verdict.left_floor, verdict.baseline_left_floor), f"got more than {FLOOR_MARGIN} nats below"
+    if decided and not verdict.learned:
+        counted, far = (verdict.reached_floor, verdict.baseline_reached_floor), "got as far as"
     counts = " and ".join(
-        f"{left} of {seeds} seeds of {who}"
-        for who, (left, seeds) in ((arm, verdict.left_floor), (base, verdict.baseline_left_floor))
+        f"{count} of {seeds} seeds of {who}" for who, (count, seeds) in zip((arm, base), counted, strict=True)
     )
-    learned = f"{counts} got more than {FLOOR_MARGIN} nats below word frequencies"
-    if verdict.verdict != "undecided":
-        p = "" if verdict.counts_p is None else f" (p {verdict.counts_p:.2g} by Fisher's exact test)"
-        return (f"{arm} is {verdict.verdict} than {base} by the count of seeds that learned: {learned}{p}, and means "
-                "are compared only where all do")  # fmt: skip
+    told = f"{counts} {far} word frequencies"
+    if decided:
+        p = "" if verdict.counts_p is None else f" (p {verdict.counts_p:.2g} by Boschloo's exact test)"
+        return (f"{arm} is {verdict.verdict} than {base} by the count of seeds that learned: {told}{p}, and means "
+                f"are compared only where all get more than {FLOOR_MARGIN} nats below them")  # fmt: skip
     why = "so nothing was compared" if verdict.unmeasured else "and means are compared only where all do"
     advice = "; give it a larger budget" if verdict.baseline_left_floor[0] < verdict.baseline_left_floor[1] else ""
-    return f"{arm} against {base}: undecided at this budget. {learned}, {why}{advice}"
+    return f"{arm} against {base}: undecided at this budget. {told}, {why}{advice}"
 
 
 def brief_words(verdicts: Iterable[Verdict]) -> str:

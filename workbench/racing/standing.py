@@ -31,8 +31,9 @@ class Verdict:
         more: seeds that would decide if mean and spread stayed; None where there is a verdict, or for more than 30.
         speedup: None where the baseline was trained at one budget alone.
         to_target: reference seconds until the baseline's final score; None where runs have left no curve.
-        left_floor, baseline_left_floor: seeds that did, of so many that are done.
-        counts_p: Fisher's exact p of these counts, two-sided; None where means are compared.
+        left_floor, baseline_left_floor: seeds that did, of so many that are done. reached_floor,
+            baseline_reached_floor: seeds that got at least down to it, which are counted where none has left it.
+        counts_p: Boschloo's exact p of the counts, two-sided; None where means are compared.
         final: nothing more will be launched for this arm.
         error: of a run that failed.
     """
@@ -46,14 +47,21 @@ class Verdict:
     to_target: SecondsToTarget | None = None
     left_floor: tuple[int, int] = (0, 0)
     baseline_left_floor: tuple[int, int] = (0, 0)
+    reached_floor: tuple[int, int] = (0, 0)
+    baseline_reached_floor: tuple[int, int] = (0, 0)
     counts_p: float | None = None
     final: bool = False
     error: str = ""
 
     @property
+    def learned(self) -> bool:
+        """Whether any seed of the arm or of the baseline has left the floor."""
+        return self.left_floor[0] + self.baseline_left_floor[0] > 0
+
+    @property
     def unmeasured(self) -> bool:
-        """Whether no seed of the arm or of the baseline has left the floor, so that there was nothing to compare."""
-        return self.reason == "floor" and self.left_floor[0] == self.baseline_left_floor[0] == 0
+        """Whether there was nothing to compare: none has left the floor, nor do they differ in how many reached it."""
+        return self.reason == "floor" and self.verdict == "undecided" and not self.learned
 
 
 @dataclass(frozen=True)
@@ -175,11 +183,16 @@ def _judged(plan: RacePlan, readings: Mapping[Entry, Reading], arm: str, look: i
 
     ours, base = of(arm), of(plan.baseline)
     left, base_left = (sum(each.left_floor for each in found) for found in (ours, base))
-    begun = Verdict(arm, left_floor=(left, look), baseline_left_floor=(base_left, look))
+    reached, base_reached = (sum(each.reached_floor for each in found) for found in (ours, base))
+    begun = Verdict(
+        arm, left_floor=(left, look), baseline_left_floor=(base_left, look),
+        reached_floor=(reached, look), baseline_reached_floor=(base_reached, look),
+    )  # fmt: skip
     if left < look or base_left < look:
         # A mean over seeds of which some have learned and some have not describes neither.
-        p = counts_p(left, base_left, look)
-        word = word_of_counts(left, base_left, p, plan.design.alpha)
+        counts = (left, base_left) if begun.learned else (reached, base_reached)
+        p = counts_p(*counts, look)
+        word = word_of_counts(*counts, p, plan.design.alpha)
         return replace(begun, verdict=word, reason="floor", counts_p=p, final=True)
     differences = [a - b for a, b in zip(scores(ours), scores(base), strict=True)]
     found, margin = plan.design.estimate(differences), _margin(plan, base)
