@@ -10,12 +10,14 @@ import pytest
 
 from tests.racing.conftest import end
 from workbench.experiments.readings import Reading, reading_of
+from workbench.printable import UNKNOWN
 from workbench.racing import standing as module
 from workbench.racing.picture import shown, table_html
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.sentences import brief_words, progress, sentence, summary
 from workbench.racing.sequential import Design
 from workbench.racing.standing import Standing, judged, run_folder, standing
+from workbench.racing.tables import arms
 from workbench.runs.state import write_state
 
 Planned = Callable[..., RacePlan]
@@ -170,6 +172,7 @@ def test_a_seed_on_the_floor_leaves_counts_and_no_test(six: RacePlan) -> None:
     assert (verdict.verdict, verdict.reason, verdict.estimate, now.over) == ("undecided", "floor", None, True)
     assert (verdict.left_floor, verdict.baseline_left_floor) == ((3, 4), (4, 4))
     assert "3 of 4 seeds of mine and 4 of 4 seeds of baseline got more than 0.1 nats below" in told(six, now)
+    assert arms(six, now)[1][1][-2:] == [UNKNOWN, "not compared"]
     found[Entry("baseline", 0)] = done(2.95, left=False)
     assert told(six, judged(six, found)).endswith("only where all do; give it a larger budget")
 

@@ -42,9 +42,11 @@ def _to_target(plan: RacePlan, now: Standing, arm: str) -> tuple[str, str]:
     share = plan.shares[arm]
     if arm == plan.baseline:
         return f"{share.steps:,}", f"{share.seconds:.1f} s"
-    found = now.verdicts[arm].to_target
-    if found is None or found.seconds is None:
-        return UNKNOWN, UNKNOWN if found is None else found.text
+    verdict = now.verdicts[arm]
+    if (found := verdict.to_target) is None:
+        return UNKNOWN, "not compared" if verdict.reason == "floor" else UNKNOWN
+    if found.seconds is None:
+        return UNKNOWN, found.text
     return f"{found.seconds / share.seconds_per_step:,.0f}", found.text
 
 
