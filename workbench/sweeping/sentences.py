@@ -7,7 +7,7 @@ import math
 from workbench.experiments.readings import underway
 from workbench.experiments.words import IDLE, UNITS, duration
 from workbench.fields import as_typed
-from workbench.printable import plain
+from workbench.printable import many, plain
 from workbench.sweeping.early_stopping import Audit
 from workbench.sweeping.plan import Point, SweepPlan
 from workbench.sweeping.samplers import STEPWISE
@@ -24,7 +24,7 @@ def cost_lines(plan: SweepPlan, points: list[Point]) -> list[str]:
     hours = f", {cost.core_hours:.2g} core hours" if cost.core_hours else ""
     seeds = f" on {len(plan.seeds)} seeds each" if len(plan.seeds) > 1 else ""
     most = "at most " if plan.sampler == STEPWISE else ""
-    lines = [f"{most}{plan.runs} points{seeds}, {cost.runs} runs, {plan.at_once} at a time: about "
+    lines = [f"{most}{many(plan.runs, 'point')}{seeds}, {many(cost.runs, 'run')}, {plan.at_once} at a time: about "
              f"{duration(cost.seconds)} {IDLE}{hours}"]  # fmt: skip
     lines += [f"  {path}: {knob}" for path, knob in plan.space.items()]
     shares = [point.share for point in points if point.share is not None and not point.error]
