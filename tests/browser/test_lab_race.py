@@ -79,7 +79,7 @@ def test_a_race_from_the_form_to_its_verdict(page: Page, server: Server, corpus:
     expect(said).to_contain_text("mine is better than pocket by", timeout=PATIENCE_MS)
     expect(said).to_contain_text("judged on 4 seeds")
     expect(panel.locator(".lab-experiment-status")).to_have_text("finished")
-    expect(panel.locator(".js-plotly-plot .scatterlayer .trace").first).to_be_visible()
+    expect(panel.locator(".js-plotly-plot .scatterlayer .point").first).to_be_visible()
     soon(lambda: below(panel), lambda pixels: pixels <= 0)
     page.screenshot(path=RESULTS / "lab-race-verdict.png")
     race = Race(RaceFolder.ids(server.runs)[-1], server.runs)  # of a second try: the first one's is there, too
