@@ -324,6 +324,6 @@ test("the question before a deletion says which of the selected runs stay, and w
 });
 
 test("a note begins with words, not with the folders of a path", () => {
-  assert.equal(shortPaths("'/work/users/me/texts/book.txt': no such file"), "'…/book.txt': no such file");
+  assert.equal(shortPaths("'/srv/users/me/texts/book.txt': no such file"), "'…/book.txt': no such file");
   assert.equal(shortPaths("cannot read /data/a/b.txt, /c.txt or 1/2 of it"), "cannot read …/b.txt, /c.txt or 1/2 of it");
 });
