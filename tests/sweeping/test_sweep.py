@@ -55,7 +55,7 @@ def test_a_dry_run_only_says_what_it_would_take(tiny: Recipe, root: Path) -> Non
     said: list[str] = []
     plan = wb.sweep(tiny, {"optimizer.lr": [1e-3]}, runs_dir=root, rates=RATES, say=said.append, dry_run=True)
     assert isinstance(plan, SweepPlan)
-    assert any(line.startswith("1 points, 1 runs") for line in said)
+    assert any(line.startswith("1 point, 1 run") for line in said)
     assert not list(root.parent.glob("sweeps*"))
 
 

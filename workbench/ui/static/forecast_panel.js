@@ -1,2 +1,2 @@
-/* sources sha256:3104a21e3380241f010bd1a69ca94ca0888fd5a12e13d48e54a14ba8d88f5544 */
+/* sources sha256:0abdf5c07c4b9649c873c9fa5a79335d46ac5b21c023f0c5b9ddbce9ca049641 */
 var n={render({el:e}){e.hidden=!0}};function i(e){let t,o=r=>t=r;return e.on("change:connected",o),e.set("connected",!0),e.off("change:connected",o),e.set("connected",void 0),t}function c(e){let t=i(e);t?.comm?.on_msg&&t._handle_comm_msg({content:{data:{}}}).catch(()=>{let{_handle_comm_msg:o}=Object.getPrototypeOf(Object.getPrototypeOf(t));t.comm.on_msg(r=>o.call(t,r)),t.comm.send({method:"request_state"})})}function a(e){return typeof e=="function"?()=>a(e()):{...e,initialize(t){return c(t.model),e.initialize?.(t)}}}var u=a(n);export{u as default};

@@ -1,2 +1,2 @@
-/* sources sha256:3104a21e3380241f010bd1a69ca94ca0888fd5a12e13d48e54a14ba8d88f5544 */
+/* sources sha256:0abdf5c07c4b9649c873c9fa5a79335d46ac5b21c023f0c5b9ddbce9ca049641 */
 var o=globalThis[Symbol.for("workbench widgets")]??=new Map;function r(n){if(!o.has(n)){let i=URL.createObjectURL(new Blob([n],{type:"text/javascript"})),e=import(i).finally(()=>URL.revokeObjectURL(i));o.set(n,e.then(t=>t.default)),e.catch(()=>o.delete(n))}return o.get(n)}var l=()=>{let n,i=e=>n??=r(e.get("_code")).then(t=>typeof t=="function"?t():t);return{async initialize(e){let{model:t}=e,a=await(await i(t)).initialize?.(e);return()=>{a?.(),t.set("_code","")}},async render(e){return(await i(e.model)).render?.(e)}}};export{l as default};

@@ -1,4 +1,4 @@
-/* sources sha256:3104a21e3380241f010bd1a69ca94ca0888fd5a12e13d48e54a14ba8d88f5544
+/* sources sha256:0abdf5c07c4b9649c873c9fa5a79335d46ac5b21c023f0c5b9ddbce9ca049641
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

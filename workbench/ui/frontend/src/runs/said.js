@@ -25,6 +25,8 @@ export class Said {
     this.text.setAttribute("role", error && !passing ? "alert" : "status");
     this.line.classList.toggle("lab-resting", !text);
     this.line.classList.toggle("lab-bad", Boolean(error));
+    // The table above makes room.
+    this.node.parentElement?.classList.toggle("lab-complains", Boolean(error));
     const key = JSON.stringify([undo, over, Boolean(error), passing]);
     if (this.key === key) return;
     this.key = key;
