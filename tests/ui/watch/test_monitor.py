@@ -285,6 +285,16 @@ def test_keep_live_keeps_the_view_beside_the_picture(run: Run, shown: list) -> N
     monitor.close()
 
 
+def test_a_run_that_has_ended_is_shown_live_where_that_is_asked(run: Run, shown: list) -> None:
+    write_state(run.folder, status="finished")
+    monitor = Monitor([run], keep_live=True)
+    monitor._ipython_display_()
+    assert "application/vnd.jupyter.widget-view+json" in shown[0][0]
+    until(lambda: len(shown) > 1)
+    assert {"application/vnd.jupyter.widget-view+json", "image/png"} <= set(shown[-1][0])
+    monitor.close()
+
+
 def test_a_run_that_has_ended_is_shown_static_at_once(run: Run, shown: list) -> None:
     write_state(run.folder, status="finished")
     monitor = Monitor([run])
@@ -322,12 +332,12 @@ def test_watching_shows_once_per_cell_wherever_it_stands(
     if ended:
         write_state(run.folder, status="finished")
     try:
-        shell.run_cell("monitor = run.watch(target_loss=2.5, keep_live=True); 1", store_history=True)
+        shell.run_cell(f"monitor = run.watch(target_loss=2.5, keep_live={not ended}); 1", store_history=True)
         assert len(shown) == 1, "shown though it is not the last expression"
         shell.run_cell("(second := run.watch())", store_history=True)
         assert len(shown) == 2, "shown once though it is also the last expression"
         monitor = shell.user_ns["monitor"]
-        assert (monitor.target_loss, monitor.keep_live) == (2.5, True)
+        assert (monitor.target_loss, monitor.keep_live) == (2.5, not ended)
         shell.run_cell("monitor", store_history=True)
         assert len(shown) == 3, "and again where another cell asks for it"
         monitor.close()

@@ -113,7 +113,7 @@ class Monitor(BundledWidget):
             return self
         self._shown_in = present
         display_id = f"workbench-{uuid.uuid4().hex}"
-        if self._settled or self.feed_ended:
+        if (self._settled or self.feed_ended) and not self.keep_live:
             publish(self._static_bundle(), display_id)
             self._be_lean()
             cell_widgets.shown(self)
