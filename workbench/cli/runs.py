@@ -53,10 +53,10 @@ def ask(options: argparse.Namespace) -> int:
         RunError, RecipeError: the run refused, or `set` names a knob or value that it would refuse.
     """
     run = Run(options.run, options.runs)
-    asked = {"run": run.id, "state": run.status, "request": options.command}
+    asked = {"run": run.id, "request": options.command}
     if options.command == "profile" and run.status in FINAL and (found := read_object(run.folder.profile)):
         # What was looked into while it trained.
-        _print(options, profile_table(found), **asked, answered=True, text=profile_line(found))
+        _print(options, profile_table(found), **asked, state=run.status, answered=True, text=profile_line(found))
         return 0
     arguments = _checked_knob(run, options.assignment) if options.command == "set" else {}
     try:
@@ -68,11 +68,11 @@ def ask(options: argparse.Namespace) -> int:
         if not options.json:
             raise
         # The one JSON object on stdout names the run and the request; the handler above knows only the error.
-        data = {**asked, "state": run.status, "answered": False, "text": str(error)}
+        data = asked | {"state": run.status, "answered": False, "text": str(error)}
         print(json.dumps(data))
         print(f"error: {error}", file=sys.stderr)
         return 1
-    _print(options, text, **{**asked, "state": run.status}, answered=True, text=text)
+    _print(options, text, **asked, state=run.status, answered=True, text=text)
     return 0
 
 

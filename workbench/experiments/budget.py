@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections.abc import Callable
@@ -155,7 +154,6 @@ def labels_of(recipe: Recipe, share: Share) -> float:
 
 
 def _steps_for(recipe: Recipe, budget: Amount, forecast: Callable[[Recipe], Forecast]) -> int:
-    @functools.cache
     def spent(steps: int) -> float:
         found = forecast(recipe.with_(budget={"amount": steps, "unit": "steps"}))
         return found.seconds if budget.unit == "seconds" else found.flops
@@ -163,8 +161,9 @@ def _steps_for(recipe: Recipe, budget: Amount, forecast: Callable[[Recipe], Fore
     # What a step takes depends on their number where a schedule counts steps, or where layers are dropped by chance.
     steps, off = 1000, dict[int, float]()
     while steps not in off and len(off) < _CORRECTIONS:
-        off[steps] = abs(spent(steps) / budget.amount - 1)
+        takes = spent(steps)
+        off[steps] = abs(takes / budget.amount - 1)
         if off[steps] <= _NEAR:
             break
-        steps = max(1, round(steps * budget.amount / spent(steps)))
+        steps = max(1, round(steps * budget.amount / takes))
     return min(off, key=off.__getitem__)

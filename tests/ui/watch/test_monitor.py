@@ -275,23 +275,16 @@ def test_what_shows_several_runs_again_names_each(run: Run, tmp_path: Path, monk
     monitor.close()
 
 
-def test_keep_live_keeps_the_view_beside_the_picture(run: Run, shown: list) -> None:
+@pytest.mark.parametrize("begun", ["running", "finished"])
+def test_keep_live_keeps_the_view_beside_the_picture(begun: str, run: Run, shown: list) -> None:
+    write_state(run.folder, status=begun)
     monitor = Monitor([run], keep_live=True)
     monitor.show()
-    write_state(run.folder, status="stopped")
+    assert "application/vnd.jupyter.widget-view+json" in shown[0][0]
+    write_state(run.folder, status="stopped" if begun == "running" else begun)
     until(lambda: len(shown) == 2)
     assert set(shown[1][0]) == {"application/vnd.jupyter.widget-view+json", "text/html", "image/png", "text/plain"}
     assert "<img" in shown[1][0]["text/html"]
-    monitor.close()
-
-
-def test_a_run_that_has_ended_is_shown_live_where_that_is_asked(run: Run, shown: list) -> None:
-    write_state(run.folder, status="finished")
-    monitor = Monitor([run], keep_live=True)
-    monitor._ipython_display_()
-    assert "application/vnd.jupyter.widget-view+json" in shown[0][0]
-    until(lambda: len(shown) > 1)
-    assert {"application/vnd.jupyter.widget-view+json", "image/png"} <= set(shown[-1][0])
     monitor.close()
 
 

@@ -54,8 +54,8 @@ def fork(
     if told is not None:
         for problem in read_object(new.origin).get("passed_over", []):
             told(f"{problem}; it goes on from step {point.step:,}")
-    if told is not None and (scarce := point.scarce(point.recipe)):
-        told(scarce)
+        if scarce := point.scarce(point.recipe):
+            told(scarce)
     launcher.submit(new, lock, resume=True, say=told)
     _tell_parent(folder, new)
     return new

@@ -151,10 +151,10 @@ def _key(paths: Sequence[str], fields: Mapping[str, Any]) -> str:
     """What a change is of: one knob, or a schedule whose curve moves several at once; empty for anything else."""
     if len(paths) == 1:
         return paths[0]
-    parents = {path.rpartition(".")[0] for path in paths}
-    around = at(fields, parents.pop()) if len(parents) == 1 else None
+    parent, *others = {path.rpartition(".")[0] for path in paths} or {""}
+    around = None if others else at(fields, parent)
     drawn = isinstance(around, Mapping) and around.get("kind") in registry(Schedule.axis)
-    return f"{paths[0].rpartition('.')[0]}." if drawn else ""
+    return f"{parent}." if drawn else ""
 
 
 def all_problems(fields: Mapping[str, Any], sound: Mapping[str, Any]) -> list[Problem]:

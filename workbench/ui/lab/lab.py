@@ -228,7 +228,7 @@ class Lab(ipywidgets.Box):
             # By key, or of a text that no fork can go on with: the verdict says what is wrong.
             return
         point = self.forking.point
-        # Of an edit of this moment nothing is known yet, and what speaks against it is asked all the same.
+        # Of an edit or a text of this moment nothing is known yet, and what speaks against it is asked all the same.
         self.forecast.settle()
         same = "" if point else same_running(recipe, self.table.rows, self._runs_dir)
         asked = question(self.composer.verdict.doubt, same)
