@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from workbench.errors import RunError
 from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
 from workbench.runs.launchers import held
 from workbench.runs.launchers.launcher import child_environment, module_command
+from workbench.runs.launchers.supervisor import REPORT_VARIABLE
 from workbench.runs.state import exclusive
 
 POLL_SECONDS, MOST_PATIENCE_SECONDS = 0.5, 60.0
@@ -40,8 +42,10 @@ def drive(folder: ExperimentFolder) -> int:
         signal.signal(number, signal.SIG_IGN)
     with lock:
         folder.begin()
-        # Runs of an experiment are short and many: torch is loaded once for all that need not wait for their turn.
+        # Runs of an experiment are short and many: torch is loaded once for all, and a report drawn where one is asked
+        # for (seconds of a core each).
         held.hold()
+        os.environ.setdefault(REPORT_VARIABLE, "off")
         # After the lock, since it takes seconds to import torch: of two drivers the second is gone by then.
         return _drive(folder, importlib.import_module(f"{folder.package}.advance").advance)
 

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 import workbench
+from tests.runs.queue.conftest import queue
 from tests.runs.tiny import tiny_recipe, wait_until
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.launch import launch
@@ -24,8 +25,12 @@ from workbench.runs.launchers.launcher import module_command
 from workbench.runs.launchers.local import wait_for_supervisors
 from workbench.runs.launchers.supervisor import TRAINER
 from workbench.runs.order import Order
+from workbench.runs.queue.outlook import training_now
+from workbench.runs.queue.queue_folder import Queue
 from workbench.runs.run import Run
 from workbench.runs.state import LOCK_VARIABLE, lock_held, take_lock
+
+__all__ = ["queue"]
 
 
 @pytest.fixture
@@ -90,6 +95,32 @@ def test_runs_are_forked_and_know_nothing_of_each_other(
     other.stop()
     wait_until(lambda: other.status == "stopped", 30, "the stop")
     assert wait_for_supervisors(30)
+
+
+@pytest.mark.process
+def test_a_run_that_has_waited_is_forked_once_its_turn_has_come(
+    corpus: Path, root: Path, queue: Queue, template: subprocess.Popen[bytes]
+) -> None:
+    first, _ = launched(corpus, root)
+    second, third = (launch(tiny_recipe(corpus, steps=100_000), runs_dir=root, name=name) for name in "bc")
+    waiting = [psutil.Process(read_object(run.folder.launched)["pid"]) for run in (second, third)]
+    assert all(each.ppid() == os.getpid() for each in waiting), "what waits must not keep torch in memory"
+    first.stop()
+    wait_until(lambda: second.state.step >= 1, 90, "the first step of the second")
+    trainer = psutil.Process(second.state.pid)
+    supervisor = trainer.parent()
+    assert supervisor is not None
+    assert supervisor.ppid() == template.pid
+    assert lock_held(second.folder)
+    assert third.status == "queued", "the turn went over with the run"
+    assert [ticket.folder for ticket in training_now()] == [str(second.folder.path)]
+    wait_until(lambda: waiting[0].status() == psutil.STATUS_ZOMBIE, 30, "the end of the one that waited")
+    # It logs where it would have, and ends as it should.
+    second.stop()
+    wait_until(lambda: second.status == "stopped", 30, "the stop")
+    wait_until(lambda: third.state.step >= 1, 90, "the third's turn")
+    third.stop()
+    wait_until(lambda: queue.tickets() == [], 30, "an empty queue")
 
 
 @pytest.mark.process

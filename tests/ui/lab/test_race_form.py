@@ -13,6 +13,7 @@ from tests.forecasting.machine_rates import RATES
 from tests.racing.conftest import root, tiny, written
 from tests.runs.tiny import wait_until
 from tests.ui.messages import hear, say
+from workbench import presets
 from workbench.racing.race import Race, race
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder, write_json
@@ -65,6 +66,7 @@ def test_what_was_said_is_what_begins(
     form.offer(mine, tiny, "preset tiny")
     assert page.heard[-1]["open"]["name"] == f"faster against {tiny.name}"
     assert form.own == "preset tiny, where this began"
+    assert form.presets == presets.names()
     say(form, {"start": 1})
     assert begun == [], "nothing has a cost yet"
     told = page.price()
@@ -82,6 +84,9 @@ def test_what_was_said_is_what_begins(
     assert rates == {tiny.name: tiny.optimizer.lr, "faster": 2e-3}
     say(form, {"start": page.ask})
     assert len(begun) == 1, "a second press is no second race"
+    fast = presets.get("fast")
+    form.offer(fast.with_(optimizer={"lr": 2e-3}), fast, "preset fast")
+    assert "fast" not in form.presets, "it stands first, as where this began"
     # Both are called alike: the knobs tell them apart.
     form.offer(tiny.with_(depth="progressive_drop", optimizer={"lr": 2e-3}), tiny, "preset tiny")
     assert page.heard[-1]["open"]["name"] == f"depth=progressive_drop, lr=0.002 against {tiny.name}"
@@ -151,6 +156,17 @@ def test_what_cannot_be_raced_says_why_and_the_next_try_is_free(
     assert any("noise" in line for line in lines), "arms that ask for the same training are said to"
     say(form, {"start": page.ask})
     assert begun[0].plan.name == "twice"
+
+
+def test_other_tokenizers_compare_in_bits_per_byte_where_that_is_asked(
+    form: RaceForm, begun: list[Race], tiny: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = Page(form, monkeypatch)
+    form.offer(tiny.with_(data={"tokenizer": {"vocabulary_size": 128}}, name="larger"), tiny, "preset tiny")
+    assert "score='bits_per_byte'" in page.price(score="nats")["error"]
+    assert "error" not in page.price(score="bits_per_byte")
+    say(form, {"start": page.ask})
+    assert begun[0].plan.score == "bits_per_byte"
 
 
 def test_the_lab_opens_it_for_what_is_composed_and_shows_what_has_begun(

@@ -1,9 +1,10 @@
 """A process held ready that has loaded torch and forks trainers: a run starts in a tenth of a second (Linux).
 
 Nothing depends on it. :func:`hold` starts one (:mod:`workbench.runs.launchers.template`) and returns;
-:func:`hand_over` gives it runs. Where none is held, it was started under other surroundings, or does not answer, a run
-starts as ever. Whatever the holder starts (a kernel, a command, the driver of a race) finds it by the environment, and
-uses it, too. It holds no lock and no file of a run, and ends with its holder, or when it has waited too long.
+:func:`hand_over` gives it runs, those that wait once their turn has come. Where none is held, it was started under
+other surroundings, or does not answer, a run starts as ever. Whatever the holder starts (a kernel, a command, the
+driver of a race) finds it by the environment, and uses it, too. It holds no lock and no file of a run, and ends with
+its holder, or when it has waited too long.
 """
 
 from __future__ import annotations

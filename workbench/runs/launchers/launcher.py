@@ -39,7 +39,7 @@ class Handle:
     Attributes:
         on: name of the launcher.
         folder: working folder of the launching process; relative paths of the recipe start there.
-        pid: of the supervisor, a hint for people (0 before it started).
+        pid: of the supervisor, a hint for people (0 before it started; of a run that has waited, of the one that did).
         python, settings: of the launching process (:mod:`workbench.runs.launchers.launch_environment`).
     """
 

@@ -2,7 +2,8 @@
 the trainer's end, and writes down how it ended.
 
 ``python -m workbench.runs.launchers.supervisor RUN_FOLDER [--resume] [--with-parent PID]``. Small on purpose (no torch,
-no threads): it must outlive whatever happens to the trainer. The trainer dies with it, so there are never orphans.
+no threads): it must outlive whatever happens to the trainer. The trainer dies with it, so there are never orphans. One
+that has waited for its turn is replaced by one that is forked from a process held ready, where there is one.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from workbench.runs import control
 from workbench.runs.checkpoints import has_checkpoint
 from workbench.runs.folder import RunFolder
 from workbench.runs.in_process import resume_text
+from workbench.runs.launchers import held
 from workbench.runs.launchers.launcher import begin, child_environment, module_command
 from workbench.runs.log import tail
+from workbench.runs.order import Order
 from workbench.runs.queue.orphans import start_orphans
 from workbench.runs.queue.outlook import remember_end
 from workbench.runs.queue.turn import Turn, enter, inherited
@@ -78,7 +81,8 @@ def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
     parser.add_argument("--with-parent", type=int, metavar="PID", help="end when this parent process ends")
-    options = parser.parse_args(argv)
+    arguments = sys.argv[1:] if argv is None else argv
+    options = parser.parse_args(arguments)
     folder = RunFolder(options.folder.absolute())
     try:
         passed = inherited_lock(folder)
@@ -95,9 +99,12 @@ def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # A service manager that ends us asks politely first: pass it on as a request, so that a checkpoint is kept.
     signal.signal(signal.SIGTERM, lambda *_: _ask_to_stop(folder))
+    waits = not turn.running
     why = wait_for_turn(folder, lock, turn, options.with_parent)
     if turn.problem:
         _log(f"supervisor: {turn.problem}")
+    if waits and not why and options.with_parent is None and _replaced(arguments, lock, turn):
+        return 0
     if why:
         code = _end_unbegun(folder, why)
     else:
@@ -111,6 +118,20 @@ def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
     if not why and read_state(folder).status in ("finished", "stopped") and os.environ.get(REPORT_VARIABLE) != "off":
         _report(folder)
     return code if code >= 0 else 128 - code
+
+
+def _replaced(arguments: list[str], lock: int, turn: Turn) -> bool:
+    """Whether a process that is held ready, and has loaded torch, took over lock and turn, and this one may end."""
+    files = {LOCK_VARIABLE: lock, **turn.descriptors}
+    try:
+        order = Order(arguments, os.getcwd(), child_environment(), sys.stderr.fileno(), files)
+    except OSError:  # the working folder was deleted
+        return False
+    if held.hand_over(order) is None:
+        return False
+    turn.hand_over()
+    os.close(lock)
+    return True
 
 
 def _end_unbegun(folder: RunFolder, why: str) -> int:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from workbench import presets
 from workbench.errors import WorkbenchError
 from workbench.experiments.budget import parse
 from workbench.fields import as_typed
@@ -69,6 +70,8 @@ class RaceForm(SourcePicker):
         """
         self._recipes, self._plan = (composed, base), None
         self.value, self.own = None, f"{began}, where this began"
+        # That one stands first already.
+        self.presets = [name for name in presets.names() if presets.get(name) != base]
         self.send({"open": {"recipe": composed.name, "name": _race_name(composed, base, base.name),
                             "seeds": DEFAULT_SEEDS, "most": MOST_SEEDS, "looks": LOOKS}})  # fmt: skip
 
@@ -113,8 +116,8 @@ class RaceForm(SourcePicker):
             theirs, mine = _arms(composed.name, called)
             plan = race(
                 {theirs: baseline, mine: composed}, _text(message.get("budget")) or None,
-                message.get("seeds", DEFAULT_SEEDS), baseline=theirs, name=name, runs_dir=self._runs_dir, dry_run=True,
-                say=lambda _line: None,
+                message.get("seeds", DEFAULT_SEEDS), baseline=theirs, score=message.get("score", "nats"), name=name,
+                runs_dir=self._runs_dir, dry_run=True, say=lambda _line: None,
             )  # fmt: skip
         except WorkbenchError as error:
             self._tell(ask, {"error": str(error)})

@@ -1,2 +1,2 @@
-/* sources sha256:0abdf5c07c4b9649c873c9fa5a79335d46ac5b21c023f0c5b9ddbce9ca049641 */
+/* sources sha256:5d1246b3392cc5f03bf17421ae234d628f1885010614823f0dadf13e0b544731 */
 var n={render({el:e}){e.hidden=!0}};function i(e){let t,o=r=>t=r;return e.on("change:connected",o),e.set("connected",!0),e.off("change:connected",o),e.set("connected",void 0),t}function c(e){let t=i(e);t?.comm?.on_msg&&t._handle_comm_msg({content:{data:{}}}).catch(()=>{let{_handle_comm_msg:o}=Object.getPrototypeOf(Object.getPrototypeOf(t));t.comm.on_msg(r=>o.call(t,r)),t.comm.send({method:"request_state"})})}function a(e){return typeof e=="function"?()=>a(e()):{...e,initialize(t){return c(t.model),e.initialize?.(t)}}}var u=a(n);export{u as default};

@@ -1,4 +1,4 @@
-/* sources sha256:0abdf5c07c4b9649c873c9fa5a79335d46ac5b21c023f0c5b9ddbce9ca049641
+/* sources sha256:5d1246b3392cc5f03bf17421ae234d628f1885010614823f0dadf13e0b544731
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

@@ -46,11 +46,11 @@ function render({ model, el: root }) {
   select.addEventListener("pointerenter", ask);
   select.addEventListener("focus", ask);
   select.addEventListener("change", () => model.send({ pick: select.value || null }));
-  model.on("change:value change:own", fill);
+  model.on("change:value change:own change:presets", fill);
   model.on("msg:custom", answered);
   fill();
   return () => {
-    model.off("change:value change:own", fill);
+    model.off("change:value change:own change:presets", fill);
     model.off("msg:custom", answered);
   };
 }

@@ -22,6 +22,8 @@ class Form {
     this.seeds = box("seeds", { type: "number", min: "2", step: "1" });
     this.judged = el("span");
     this.budget = box("budget of each run", { placeholder: "as long as the baseline's own" });
+    // What ``wb.race(score=...)`` takes.
+    this.score = el("select", { "aria-label": "score", on: { change: () => this.ask(0) } }, el("option", { value: "nats", text: "nats per token" }), el("option", { value: "bits_per_byte", text: "bits per byte" }));
     this.name = box("name of the race");
     this.cost = el("div", { class: "lab-race-cost", role: "status" });
     this.start = el("button", { type: "submit", class: "lab-race-start", text: "Start race" });
@@ -36,6 +38,7 @@ class Form {
       this.source,
       row("seeds", this.seeds, this.judged),
       row("budget", this.budget, "for example 60 s, 600 steps or 1e6 tokens, of each run"),
+      row("score", this.score, "bits per byte also compares tokenizers"),
       row("name", this.name),
       this.cost,
       el("div", { class: "lab-race-buttons" }, this.start, cancel),
@@ -66,6 +69,7 @@ class Form {
     say(this.title, `Race “${recipe}”`);
     Object.assign(this.seeds, { value: String(seeds), max: String(most) });
     this.budget.value = "";
+    this.score.value = "nats";
     this.name.value = "";
     this.name.placeholder = name;
     this.dialog.showModal();
@@ -84,7 +88,7 @@ class Form {
     const { asked } = this;
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => {
-      if (asked === this.asked) this.model.send({ price: asked, seeds, budget: this.budget.value, name: this.name.value });
+      if (asked === this.asked) this.model.send({ price: asked, seeds, budget: this.budget.value, score: this.score.value, name: this.name.value });
     }, after);
     return undefined;
   }
