@@ -39,6 +39,24 @@ def test_a_table_before_anything_has_ended(planned: Planned) -> None:
     assert "<img" not in sweep.html(), "a picture of nothing"
 
 
+def test_page_and_json_say_under_what_the_points_were_trained(planned: Planned) -> None:
+    sweep = held(planned(seeds=2, budget="300 steps"))
+    text = sweep.report().read_text()
+    assert "Each run at the budget of 300 steps (300 steps each, " in text
+    assert "Each point on 2 seeds: seeds 1000, 1001. Points by sampler grid." in text
+    assert "amount 300" in text
+    found = sweep.result
+    assert (found.budget, found.sampler, list(found.seeds)) == ("300 steps", "grid", [1000, 1001])
+    assert found.recipe["budget"] == {**sweep.plan.recipe["budget"], "amount": 300, "unit": "steps"}
+    assert {row["budget"] for row in found.points} == {"300 steps"}
+
+
+def test_points_of_different_budgets_start_from_what_was_asked(planned: Planned) -> None:
+    plan, points = planned({"budget.amount": [300, 400]})
+    assert plan.base(points) == plan.recipe
+    assert {point.share and point.share.words for point in points} == {"300 steps", "400 steps"}
+
+
 def test_the_page_is_whole_and_safe(planned: Planned) -> None:
     sweep = held(planned(name="<script>alert(1)</script>"), Starter())
     text = sweep.report().read_text()

@@ -58,6 +58,11 @@ class Share:
     parameters: int = 0
     memory_bytes: int = 0
 
+    @property
+    def words(self) -> str:
+        """The budget of a run as text, as :func:`parse` reads it."""
+        return f"{self.amount:.15g} {self.unit}"
+
     def seconds_at(self, step: float, tokens: float) -> float:
         """Reference seconds at a place of a run: by what its budget counts where that is tokens, else by steps."""
         return self.seconds * tokens / self.tokens if self.unit == "tokens" else self.seconds_per_step * step

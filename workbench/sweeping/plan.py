@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.experiments.budget import Share
+from workbench.experiments.budget import Share, parse
 from workbench.experiments.experiment_folder import append_json, json_objects
 from workbench.experiments.plan import Plan, known
 from workbench.experiments.words import duration
@@ -82,6 +82,14 @@ class SweepPlan(Plan):
     def __repr__(self) -> str:
         return (f"<sweep of {plain(', '.join(self.space), 100)}: {self.runs} points, {self.cost.runs} runs, about "
                 f"{duration(self.cost.seconds)}>")  # fmt: skip
+
+    def base(self, points: Iterable[Point]) -> dict[str, Any]:
+        """The recipe as JSON under the budget of its runs: that of all points where it is one, else as asked."""
+        budgets = {(point.share.amount, point.share.unit) for point in points if point.share is not None}
+        if len(budgets) != 1 and not self.budget:
+            return self.recipe
+        amount, unit = budgets.pop() if len(budgets) == 1 else parse(self.budget)
+        return {**self.recipe, "budget": {**self.recipe["budget"], "amount": amount, "unit": unit}}
 
     def run_folder(self, point: Point, seed: int) -> RunFolder:
         """Where a run lies, or will; its id follows from the sweep, so that nothing is launched twice."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from workbench.plots.page import experiment_page, place
 from workbench.plots.static import experiment_html
 from workbench.plots.sweep import figures, sweep_png
 from workbench.plots.tables import choices_table
 from workbench.sweeping.picture import picture_of
 from workbench.sweeping.plan import SweepPlan
+from workbench.sweeping.sentences import conditions
 from workbench.sweeping.standing import Standing
 from workbench.sweeping.tables import table_html
 
@@ -28,7 +31,7 @@ def cell_html(plan: SweepPlan, now: Standing, summary: str) -> str:
 
 def report_html(plan: SweepPlan, now: Standing, summary: str) -> str:
     """The page as text; no address outside the page."""
-    picture = picture_of(plan, now)
+    picture, points = picture_of(plan, now), [each.point for each in now.points]
     variants = {
         "pareto": {cost: f"against {words}" for cost, words in picture.costs.items()},
         "knob": {path: f"against {path}" for path in plan.space},
@@ -37,7 +40,7 @@ def report_html(plan: SweepPlan, now: Standing, summary: str) -> str:
     }
     places = "\n".join(place(name, options, _CAPTIONS[name]) for name, options in variants.items())
     body = (
-        f"\n<h2>Points</h2>{table_html(plan, now)}<h2>Pictures</h2>{places}"
-        f"<h2>Recipe that all points start from</h2>{choices_table(plan.recipe)}"
+        f"\n<h2>Points</h2><p>{escape(conditions(plan, points))}</p>{table_html(plan, now)}<h2>Pictures</h2>{places}"
+        f"<h2>Recipe that all points start from</h2>{choices_table(plan.base(points))}"
     )
     return experiment_page(plan.name, summary.splitlines(), body, plan.version, figures(picture))

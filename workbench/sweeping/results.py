@@ -25,11 +25,11 @@ COSTS = ("seconds", "memory_bytes", "parameters")
 
 
 def rows(plan: SweepPlan, now: Standing) -> list[dict[str, Any]]:
-    """One row per point: ``point, label, status, score, spread, scores, seconds, memory_bytes, parameters, runs``, and
-    the knobs by path; None where unknown.
+    """One row per point: ``point, label, status, score, spread, scores, seconds, memory_bytes, parameters, budget,
+    steps, runs``, and the knobs by path; None where unknown.
 
-    ``seconds`` of training are those of the sweep's clock, see :func:`seconds_of`; ``memory_bytes`` and ``parameters``
-    are forecast.
+    ``budget`` is that of each run, as text. ``seconds`` of training are those of the sweep's clock, see
+    :func:`seconds_of`; ``memory_bytes`` and ``parameters`` are forecast.
     """
     found = []
     for each in now.points:
@@ -45,6 +45,7 @@ def rows(plan: SweepPlan, now: Standing) -> list[dict[str, Any]]:
             "measured_seconds": finite(each.seconds),
             "memory_bytes": share and share.memory_bytes,
             "parameters": share and share.parameters,
+            "budget": share and share.words,
             "steps": share and share.steps,
             "left_floor": each.left_floor if each.status == "done" else None,
             "error": each.error,
@@ -118,7 +119,8 @@ class SweepResult(ExperimentResult):
     """What a sweep says, or says so far: JSON-able, and each key is an attribute, too.
 
     Keys:
-        sweep, name, status, score, budget, clock, sampler, seed, seeds, space, recipe, early_stopping: as asked.
+        sweep, name, status, score, budget, clock, sampler, seed, seeds, space, early_stopping: as asked.
+        recipe: where all points start, under the budget of their runs.
         points: see :func:`rows`. best: the point with the lowest score, ``chosen_on`` its own; None before there is
             one. spread, luck, close: see :class:`~workbench.sweeping.standing.Standing`.
         pareto: points on the front of score against each cost. importance: by knob; importance_method: what that is.
@@ -159,7 +161,7 @@ class SweepResult(ExperimentResult):
             importance=shares(plan, now),
             importance_method=METHOD,
             would_have_ended=[finite(asdict(each)) for each in audits(plan, now)],
-            recipe=plan.recipe,
+            recipe=plan.base(each.point for each in now.points),
             trained_on=trained_on(plan.run_folder(each.point, seed) for each in now.points for seed in each.readings),
             cost=asdict(plan.cost),
             warnings=plan.warnings,

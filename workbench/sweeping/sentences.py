@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from workbench.experiments.readings import underway
 from workbench.experiments.words import IDLE, UNITS, duration
@@ -27,17 +28,39 @@ def cost_lines(plan: SweepPlan, points: list[Point]) -> list[str]:
     lines = [f"{most}{many(plan.runs, 'point')}{seeds}, {many(cost.runs, 'run')}, {plan.at_once} at a time: about "
              f"{duration(cost.seconds)} {IDLE}{hours}"]  # fmt: skip
     lines += [f"  {path}: {knob}" for path, knob in plan.space.items()]
-    shares = [point.share for point in points if point.share is not None and not point.error]
-    if shares:
-        steps, sizes = ([f(share) for share in shares] for f in (lambda s: s.steps, lambda s: s.parameters))
-        lines.append(f"  {_span(steps)} steps each, {_span(sizes)} parameters")
-    lines.append(f"  sampler {plan.sampler}" + (f", seed {plan.seed}" if plan.sampler != "grid" else ""))
+    lines += [f"  {line}" for line in filter(None, (_sizes(points), _sampler(plan)))]
     broken = [point for point in points if point.error]
     lines += [f"  note: point {point.index} ({plain(point.label, 80)}) cannot be trained: {plain(point.error, 200)}"
               for point in broken[:_SHOWN]]  # fmt: skip
     if len(broken) > _SHOWN:
         lines.append(f"  note: {len(broken) - _SHOWN} other points cannot be trained either")
     return [*lines, *(f"  note: {line}" for line in plan.warnings)]
+
+
+def conditions(plan: SweepPlan, points: Sequence[Point]) -> str:
+    """Under what all points were trained, in sentences: budget, seeds and sampler."""
+    budget = plan.budget or plan.base(points)["budget"]
+    if not isinstance(budget, str):
+        budget = f"{budget['amount']:.15g} {budget['unit']}, the recipe's own"
+    sizes = _sizes(points)
+    named = f"seed{'s' * (len(plan.seeds) > 1)} {', '.join(map(str, plan.seeds))}"
+    return (
+        f"Each run at the budget of {budget}{sizes and f' ({sizes})'}. Each point on {many(len(plan.seeds), 'seed')}: "
+        f"{named}. Points by {_sampler(plan)}."
+    )
+
+
+def _sizes(points: Sequence[Point]) -> str:
+    """Steps and parameters of the points that can be trained, in words; empty where there is none."""
+    shares = [point.share for point in points if point.share is not None and not point.error]
+    if not shares:
+        return ""
+    steps, sizes = ([f(share) for share in shares] for f in (lambda s: s.steps, lambda s: s.parameters))
+    return f"{_span(steps)} steps each, {_span(sizes)} parameters"
+
+
+def _sampler(plan: SweepPlan) -> str:
+    return f"sampler {plan.sampler}" + (f", seed {plan.seed}" if plan.sampler != "grid" else "")
 
 
 def progress(plan: SweepPlan, now: Standing) -> str:
