@@ -148,6 +148,7 @@ def test_a_race_is_starting_until_its_driver_should_be_up(planned: Planned) -> N
     assert "starting: 0 of 16 runs done" in Race(folder).summary
     write_json(folder.state, {**folder.read_state(), "time": 0})
     assert Race(folder).status == "interrupted"
+    assert f"nobody carries it on; `{folder.command}` does" in Race(folder).summary
 
 
 def test_a_place_that_cannot_be_written_is_said(planned: Planned, tmp_path: Path) -> None:

@@ -51,6 +51,14 @@ def test_a_sweep_survives_its_driver_and_trains_every_run_once(tiny: Recipe, roo
     json.dumps(found)
 
 
+def test_an_interrupted_sweep_says_how_to_go_on(planned: Planned) -> None:
+    sweep = begin(*planned())
+    assert "carries it on" not in sweep.summary, "its driver is on its way"
+    write_json(sweep.folder.state, {**sweep.folder.read_state(), "time": 0})
+    assert sweep.status == "interrupted"
+    assert f"nobody carries it on; `{sweep.folder.command}` does" in sweep.summary
+
+
 def test_a_dry_run_only_says_what_it_would_take(tiny: Recipe, root: Path) -> None:
     said: list[str] = []
     plan = wb.sweep(tiny, {"optimizer.lr": [1e-3]}, runs_dir=root, rates=RATES, say=said.append, dry_run=True)

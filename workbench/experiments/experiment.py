@@ -145,7 +145,8 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
         other = "" if begun == here else (
             f"begun by workbench {begun}, and this is {here}: its runs may differ in more than their recipes"
         )  # fmt: skip
-        return "; ".join(filter(None, (other, self._no_space)))
+        undriven = f"nobody carries it on; `{self.folder.command}` does" if self.status == "interrupted" else ""
+        return "; ".join(filter(None, (other, undriven, self._no_space)))
 
     @property
     def _no_space(self) -> str:
