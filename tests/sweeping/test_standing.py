@@ -60,7 +60,18 @@ def test_one_seed_says_that_luck_is_not_known_and_an_edge_is_named(planned: Plan
 
 
 def test_points_on_the_floor_are_not_praised(planned: Planned) -> None:
-    assert "not even the best has got 0.1 nats below" in held(planned(), Starter(lambda values, seed: 2.95)).summary
+    sweep = held(planned(), Starter(lambda values, seed: 2.95))
+    # Behind how far it is and the best point: what pages show first.
+    assert "not even the best has got 0.1 nats below word frequencies" in sweep.shown().lines[2]
+    assert sweep.brief.endswith(", learned no more than word frequencies")
+    assert sweep.table.count("done, learned no more than word frequencies") == 6
+
+
+def test_points_that_stayed_on_the_floor_are_counted_and_marked(planned: Planned) -> None:
+    sweep = held(planned(seeds=2), Starter(lambda values, seed: 2.95 if values["optimizer.lr"] == 4e-3 else 2.0))
+    assert "2 of 6 points have not got 0.1 nats below word frequencies with every seed" in sweep.summary
+    assert sweep.table.count("done, learned no more than word frequencies") == 2
+    assert "word frequencies" not in sweep.brief
 
 
 def test_a_point_that_diverged_is_never_the_best(planned: Planned) -> None:

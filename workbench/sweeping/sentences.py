@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from workbench.experiments.readings import underway
 from workbench.experiments.words import IDLE, UNITS, duration
 from workbench.fields import as_typed
+from workbench.floors import MARGIN_NATS
 from workbench.printable import many, plain
 from workbench.sweeping.early_stopping import Audit
 from workbench.sweeping.plan import Point, SweepPlan
@@ -16,6 +17,7 @@ from workbench.sweeping.standing import Standing
 
 RACES_SEEDS = 100
 """Races take their seeds from 0 on: a seed below this that a sweep has tuned on is spoiled for their claims."""
+ON_FLOOR = "learned no more than word frequencies"
 _SHOWN = 4
 
 
@@ -83,6 +85,7 @@ def best_lines(plan: SweepPlan, now: Standing) -> list[str]:
     lines = [f"best of {of} so far" if not now.over else f"best of {of}"]
     lines[0] += f": point {now.best} ({plain(best.point.label, 120)}) at {best.score:.3f} {unit}"
     lines[0] += f", mean of {len(plan.seeds)} seeds" if len(plan.seeds) > 1 else ", one seed"
+    lines += _on_floor(plan, now)
     lines.append("chosen on its own score, which flatters it: race it on fresh seeds for a claim")
     if math.isfinite(now.spread):
         lines[-1] += f" (of {of} equal points the best would look {now.luck:.3f} better than they are)"
@@ -94,10 +97,17 @@ def best_lines(plan: SweepPlan, now: Standing) -> list[str]:
     elif len(plan.seeds) == 1:
         lines.append("one seed each: how much of the differences is luck is not known; two would say it")
     lines += _edges(plan, now)
-    if not best.left_floor:
-        lines.append("not even the best has got 0.1 nats below word frequencies: a larger budget may rank the points "
-                     "otherwise")  # fmt: skip
     return lines
+
+
+def _on_floor(plan: SweepPlan, now: Standing) -> list[str]:
+    """How many points have learned no more than word frequencies, in a line; nothing where all have."""
+    done = [each for each in now.points if each.status == "done"]
+    where = f"{MARGIN_NATS} nats below word frequencies{' with every seed' if len(plan.seeds) > 1 else ''}"
+    stayed = sum(not each.left_floor for each in done)
+    if now.best is not None and not now.points[now.best].left_floor:
+        return [f"not even the best has got {where}: a larger budget may rank the points otherwise"]
+    return [f"{stayed} of {len(done)} points have not got {where}"] if stayed else []
 
 
 def brief_words(plan: SweepPlan, now: Standing, *, ended: bool = False) -> str:
@@ -110,7 +120,8 @@ def brief_words(plan: SweepPlan, now: Standing, *, ended: bool = False) -> str:
         return "no point has a score" if now.over or ended else "no best yet"
     best = now.points[now.best]
     unit, setting = UNITS[plan.score], plain(best.point.label, 40)
-    return f"best{'' if now.over else ' so far'} {best.score:.3f} {unit}: point {now.best} ({setting})"
+    floor = "" if best.left_floor else f", {ON_FLOOR}"
+    return f"best{'' if now.over else ' so far'} {best.score:.3f} {unit}: point {now.best} ({setting}){floor}"
 
 
 def _edges(plan: SweepPlan, now: Standing) -> list[str]:

@@ -11,6 +11,7 @@ from workbench.plots.static import inline_table
 from workbench.printable import UNKNOWN, aligned, count, decimal, plain, share_done
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.results import fronts, rows, seconds_title
+from workbench.sweeping.sentences import ON_FLOOR
 from workbench.sweeping.standing import Standing
 
 
@@ -28,12 +29,13 @@ def table(plan: SweepPlan, now: Standing) -> tuple[list[str], list[list[str]]]:
         on = ", ".join(cost.removesuffix("_bytes") for cost, points in kept.items() if row["point"] in points)
         place = now.points[row["point"]]
         state = f"{place.status} {share_done(place.progress)}" if place.status == "going" else place.status
+        floor = f", {ON_FLOOR}" if row["left_floor"] is False else ""
         best = " (best, on its own score)" if row["point"] == now.best else ""
         lines.append([
             str(row["point"]), *(UNKNOWN if row[path] is None else plain(as_typed(row[path])) for path in plan.space),
             decimal(row["score"], 3) + spread, str(len(row["scores"])), decimal(row["seconds"], 1),
             bytes_words(row["memory_bytes"]) if row["memory_bytes"] else UNKNOWN, count(row["parameters"]),
-            on, state + best + (f": {plain(row['error'], 80)}" if row["error"] else ""),
+            on, state + floor + best + (f": {plain(row['error'], 80)}" if row["error"] else ""),
         ])  # fmt: skip
     return titles, lines
 
