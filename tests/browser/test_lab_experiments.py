@@ -155,7 +155,7 @@ def test_a_race_a_tuning_and_a_sweep_in_the_lab(
     dots = panel.locator(".js-plotly-plot .points path.point")
     expect(dots).to_have_count(6)
     panel.locator(".lab-experiment-figure").scroll_into_view_if_needed()
-    # The first of those that are beaten in both.
+    # The first of those that are beaten.
     dots.first.hover(force=True)
     dots.first.click(force=True)
     expect(point).not_to_have_value(str(sweep.best))

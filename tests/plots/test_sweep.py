@@ -56,6 +56,14 @@ def test_costs_that_are_alike_make_no_front() -> None:
     assert (list(kept.customdata), list(beaten.customdata)) == (["1"], ["0", "2"])
 
 
+def test_costs_that_are_equal_stand_in_the_middle_of_an_axis() -> None:
+    beaten, kept = (figure := pareto_figure(replace(PICTURE, dots=DOTS[:2]), "parameters")).data
+    assert (beaten.name, kept.name) == ("beaten", "on the front"), "its parameters are those of the best"
+    axis = figure.layout.xaxis
+    assert (axis.range, axis.tickvals) == ((0.9e6, 1.1e6), (1e6,))
+    assert pareto_figure(PICTURE, "parameters").layout.xaxis.range is None
+
+
 def test_every_seed_is_a_point_beside_the_mean() -> None:
     seeds, means = knob_figure(PICTURE, "lr").data
     assert (list(seeds.x), list(seeds.y)) == ([-3, -3, -2, -1], [2.9, 3.1, 2.5, 3.5])
@@ -71,6 +79,13 @@ def test_all_knobs_at_once_keep_a_point_without_one_of_them() -> None:
     assert list(lines.dimensions[3]["values"]) == [3.0, 2.5, 3.5]
     bars = importance_figure(PICTURE).data[0]
     assert (list(bars.y), list(bars.x)) == (["kind", "lr"], [0.2, 0.7])
+
+
+def test_shares_are_drawn_with_what_they_leave_out() -> None:
+    figure = importance_figure(replace(PICTURE, importance_caveat="The rest: chance.\nOnly 3 points."))
+    assert figure.layout.title.text == (
+        "Importance of knobs<br><sup>The rest: chance.</sup><br><sup>Only 3 points.</sup>"
+    )
 
 
 @pytest.mark.parametrize("dots", [[], DOTS[:1], DOTS])

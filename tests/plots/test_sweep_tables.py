@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from tests.plots.test_race_tables import cells
 from workbench.plots.sweep import Dot, SweepPicture
@@ -21,8 +22,8 @@ def test_points_stand_by_their_cost_with_their_place_on_the_front() -> None:
     assert cells(pareto_table(PICTURE, "seconds")) == [
         ["point", "seconds of training", "score (nats)", "front"],
         ["1: lr=&lt;b&gt;", "10.0", "2.000", "on the front"],
-        ["0: lr=0.1", "20.0", "3.000", "beaten in both"],
-        ["2: theta=1", "30.0", "2.500", "beaten in both"],
+        ["0: lr=0.1", "20.0", "3.000", "beaten"],
+        ["2: theta=1", "30.0", "2.500", "beaten"],
     ]
     assert math.isnan(PICTURE.dots[1].parameters)
     assert [row[0] for row in cells(pareto_table(PICTURE, "parameters"))[1:]] == ["0: lr=0.1"]
@@ -37,3 +38,6 @@ def test_knobs_and_their_importance() -> None:
         ["1", "&lt;b&gt;", "none", "2.000"], ["2", "none", "1", "2.500"], ["0", "0.1", "none", "3.000"],
     ]  # fmt: skip
     assert cells(importance_table(PICTURE)) == [["knob", "share"], ["optimizer.lr", "75%"]]
+    assert importance_table(replace(PICTURE, importance_caveat="The rest.\nFew.")).endswith(
+        '<p class="quiet">The rest.</p><p class="quiet">Few.</p>'
+    )

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from workbench.sweeping.importance import importance
+from workbench.sweeping.importance import caveat, importance
 
 
 def test_on_a_grid_main_effects_and_the_rest_add_up_to_one() -> None:
@@ -35,6 +35,13 @@ def test_knobs_that_some_points_do_not_have() -> None:
     points = [{"kind": "full"}, {"kind": "full"}, {"kind": "drop", "theta": 0.3}, {"kind": "drop", "theta": 0.5}]
     found = importance(points, [1, 2, 3, 4], [])
     assert found["theta"] >= found["kind"] > 0.7
+
+
+def test_what_shares_leave_out_is_said_and_that_few_points_say_little() -> None:
+    assert caveat({"a": 0.9, "b": 0.8}, 20) == "Shares overlap, as knobs changed together."
+    assert caveat({"a": 0.1, "b": 0.1}, 10).count("\n") == 0
+    assert caveat({"a": 0.1, "b": 0.1, "c": 0.1}, 11).endswith("Only 11 points: shares of fewer than 12 say little.")
+    assert caveat({}, 2) == ""
 
 
 def test_too_little_says_nothing() -> None:

@@ -51,6 +51,15 @@ def test_page_and_json_say_under_what_the_points_were_trained(planned: Planned) 
     assert {row["budget"] for row in found.points} == {"300 steps"}
 
 
+def test_shares_are_said_to_leave_something_out(planned: Planned) -> None:
+    sweep = held(planned())
+    lines = ["The rest: knobs together, curves within a part of a range, chance.",
+             "Only 6 points: shares of fewer than 10 say little."]  # fmt: skip
+    assert sweep.result.importance_caveat.splitlines() == lines
+    assert all(line in sweep.report().read_text() for line in lines)
+    assert all(line in sweep.shown().numbers("importance/all") for line in lines)
+
+
 def test_points_of_different_budgets_start_from_what_was_asked(planned: Planned) -> None:
     plan, points = planned({"budget.amount": [300, 400]})
     assert plan.base(points) == plan.recipe

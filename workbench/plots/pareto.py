@@ -9,6 +9,21 @@ ALIKE = 1.1
 """Seconds within this factor of one another are one cost: equal budgets differ by what the machine did beside."""
 
 
+def around(values: Sequence[float]) -> tuple[float, float] | None:
+    """The range of an axis on which all finite values are one: a tenth of it to both sides; None of several, or none.
+
+    Example:
+        >>> around([90.0, 90.0]), around([0.0]), around([1.0, 2.0])
+        ((81.0, 99.0), (-1.0, 1.0), None)
+    """
+    known = {value for value in values if math.isfinite(value)}
+    if len(known) != 1:
+        return None
+    (value,) = known
+    room = abs(value) / 10 or 1.0
+    return value - room, value + room
+
+
 def front(x: Sequence[float], y: Sequence[float]) -> list[int]:
     """Places of the points that no other beats: none is at most as large in both and smaller in one; ordered by x.
 

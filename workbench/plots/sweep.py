@@ -14,7 +14,7 @@ from workbench.fields import as_typed
 from workbench.plots.figure import say_nothing, template
 from workbench.plots.layers_static import small_png
 from workbench.plots.palette import matplotlib_text, plotly_text
-from workbench.plots.pareto import front_of
+from workbench.plots.pareto import around, front_of
 from workbench.quantities import REFERENCE_COLOUR, SECONDS_TRAINED, run_colour
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class SweepPicture:
     Attributes:
         unit: of scores. dots: points with a score. knobs: paths, as asked. log: those on a logarithmic axis.
         importance: by path, from the largest. importance_method: what that is, in words.
+        importance_caveat: what it leaves out, in lines.
         seconds: whose seconds those of the dots are.
     """
 
@@ -65,6 +66,7 @@ class SweepPicture:
     log: Sequence[str] = ()
     importance: Mapping[str, float] = field(default_factory=dict)
     importance_method: str = ""
+    importance_caveat: str = ""
     seconds: str = SECONDS_TRAINED
 
     @property
@@ -144,11 +146,14 @@ def importance_figure(picture: SweepPicture) -> go.Figure:
     figure.add_bar(x=[share for _, share in items], y=[plotly_text(path) for path, _ in items], orientation="h",
                    marker={"color": run_colour(0)}, hovertemplate="%{x:.0%}<extra>%{y}</extra>")  # fmt: skip
     figure.update_xaxes(title=picture.importance_method, range=[0, 1], tickformat=".0%")
-    return _finish(figure, "Importance of knobs", bool(items), 160 + 40 * len(items))
+    lines = picture.importance_caveat.splitlines()
+    title = "<br>".join(["Importance of knobs", *(f"<sup>{plotly_text(line, 160)}</sup>" for line in lines)])
+    _finish(figure, title, bool(items), 160 + 40 * len(items) + 20 * len(lines))
+    return figure.update_layout(margin={"t": 74 + 20 * len(lines)})
 
 
 def pareto_figure(picture: SweepPicture, cost: str) -> go.Figure:
-    """Score against what a point costs; the line joins the points that no other beats in both.
+    """Score against what a point costs; the line joins the points that no other beats.
 
     Args:
         cost: one of :data:`COSTS`.
@@ -157,11 +162,14 @@ def pareto_figure(picture: SweepPicture, cost: str) -> go.Figure:
     figure, kept = go.Figure(), front_of(cost, x, y)
     beaten = [at for at in range(len(x)) if at not in kept and math.isfinite(x[at])]
     beside = " at %{x:.4~g} s" if cost == "seconds" else " at %{x:.4~s}"
-    for dots, name, colour, mode in ((beaten, "beaten in both", REFERENCE_COLOUR, "markers"),
+    for dots, name, colour, mode in ((beaten, "beaten", REFERENCE_COLOUR, "markers"),
                                      (kept, "on the front", run_colour(0), "lines+markers")):  # fmt: skip
         _add_dots(figure, picture, [x[at] for at in dots], dots, name, colour, mode, beside)
     figure.update_traces(line_shape="hv", selector={"name": "on the front"})
     figure.update_xaxes(title=picture.costs[cost])
+    if alone := around(x):
+        # Plotly would take a few digits around it, and label all of them alike.
+        figure.update_xaxes(range=alone, tickvals=[sum(alone) / 2])
     figure.update_yaxes(title=f"score ({picture.unit})")
     return _finish(figure, f"Score against {picture.costs[cost]}: lower left is better", bool(kept))
 
@@ -190,10 +198,12 @@ def sweep_png(picture: SweepPicture) -> bytes:
     pareto, *panels = figure.subplots(1, 1 + len(knobs), sharey=True, squeeze=False)[0]
     x, y = [dot.seconds for dot in picture.dots], [dot.score for dot in picture.dots]
     kept = front_of("seconds", x, y)
-    pareto.plot(x, y, "o", color=REFERENCE_COLOUR, alpha=0.6, label="beaten in both")
+    pareto.plot(x, y, "o", color=REFERENCE_COLOUR, alpha=0.6, label="beaten")
     pareto.step([x[at] for at in kept], [y[at] for at in kept], "o-", where="post", color=run_colour(0), label="front")
     for at in kept:
         pareto.annotate(str(picture.dots[at].index), (x[at], y[at]), (4, 4), textcoords="offset points", fontsize=8)
+    if alone := around(x):
+        pareto.set(xlim=alone, xticks=[sum(alone) / 2])
     pareto.set_xlabel(picture.seconds, fontsize=9)
     pareto.set_ylabel(f"score ({picture.unit})", fontsize=9)
     pareto.legend(fontsize=8, frameon=False)
@@ -206,6 +216,10 @@ def sweep_png(picture: SweepPicture) -> bytes:
         share = f" ({picture.importance[path]:.0%})" if path in picture.importance else ""
         axes.set_xlabel(f"{matplotlib_text(path)}{share}", fontsize=9)
         axes.margins(x=0.15)
+    if picture.importance:
+        first, *lines = picture.importance_caveat.splitlines() or [""]
+        about = [f"Percentages: {picture.importance_method}. {first}", *lines]
+        figure.supxlabel("\n".join(matplotlib_text(line, 200) for line in about), fontsize=8)
     for axes in (pareto, *panels):
         axes.grid(alpha=0.25, linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)

@@ -8,7 +8,7 @@ from typing import Any
 from workbench.fields import as_typed
 from workbench.plots.pareto import front_of
 from workbench.plots.sweep import SweepPicture
-from workbench.plots.tables import table
+from workbench.plots.tables import escape, table
 from workbench.printable import count, decimal, plain
 
 
@@ -23,7 +23,7 @@ def pareto_table(picture: SweepPicture, cost: str) -> str:
     rows = []
     for at in sorted((at for at in range(len(x)) if math.isfinite(x[at])), key=x.__getitem__):
         shown = decimal(x[at], 1) if cost == "seconds" else count(x[at])
-        rows.append((_name(picture, at), [shown, f"{y[at]:.3f}", "on the front" if at in kept else "beaten in both"]))
+        rows.append((_name(picture, at), [shown, f"{y[at]:.3f}", "on the front" if at in kept else "beaten"]))
     return table([picture.costs[cost], f"score ({picture.unit})", "front"], rows, corner="point")
 
 
@@ -50,7 +50,8 @@ def parallel_table(picture: SweepPicture) -> str:
 def importance_table(picture: SweepPicture) -> str:
     """Knobs with their importance, the largest first."""
     rows = [(plain(path), [f"{share:.0%}"]) for path, share in picture.importance.items()]
-    return table([picture.importance_method], rows, corner="knob")
+    about = "".join(f'<p class="quiet">{escape(line)}</p>' for line in picture.importance_caveat.splitlines())
+    return table([picture.importance_method], rows, corner="knob") + about
 
 
 def _name(picture: SweepPicture, at: int) -> str:

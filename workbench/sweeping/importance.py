@@ -23,6 +23,8 @@ METHOD = "share of the variance of ranks that each knob explains by itself"
 FEWEST = 4
 """Points below which nothing is said."""
 _PARTS = 4
+ENOUGH, ENOUGH_PER_KNOB = 10, 4
+"""Points below which shares are said to say little: at all, and for each knob."""
 
 
 def importance(points: Sequence[Mapping[str, Any]], scores: Sequence[float], ranges: Sequence[str]) -> dict[str, float]:
@@ -50,6 +52,24 @@ def importance(points: Sequence[Mapping[str, Any]], scores: Sequence[float], ran
         between = sum(len(each) * (rank_N[each].mean() - rank_N.mean()) ** 2 for each in groups)
         found[path] = float(between / whole)
     return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def caveat(shares: Mapping[str, float], points: int) -> str:
+    """What shares leave out, and whether they are of too few points, in sentences; empty without shares.
+
+    Example:
+        >>> caveat({"optimizer.lr": 0.08, "depth.kind": 0.08}, 5).splitlines()[1]
+        'Only 5 points: shares of fewer than 10 say little.'
+    """
+    if not shares:
+        return ""
+    overlap = sum(shares.values()) > 1 + 1e-9
+    lines = ["Shares overlap, as knobs changed together." if overlap else
+             "The rest: knobs together, curves within a part of a range, chance."]  # fmt: skip
+    enough = max(ENOUGH, ENOUGH_PER_KNOB * len(shares))
+    if points < enough:
+        lines.append(f"Only {points} points: shares of fewer than {enough} say little.")
+    return "\n".join(lines)
 
 
 def _groups(values: Sequence[Any], numbers: bool) -> list[np.ndarray]:

@@ -15,7 +15,7 @@ from workbench.sweeping.standing import Standing
 from workbench.sweeping.tables import table_html
 
 _CAPTIONS = {
-    "pareto": "A point per setting. The line joins those that no other beats in both: what is worth paying for.",
+    "pareto": "A point per setting. The line joins those that no other beats: what is worth paying for.",
     "knob": "Grey: single seeds. Large: their mean. Where the seeds of one setting spread as far as the settings do, "
     "the knob says nothing.",
     "parallel": "A line per setting, through its knobs to its score. Drag along an axis to pick settings.",

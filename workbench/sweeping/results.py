@@ -15,7 +15,7 @@ from workbench.printable import plain
 from workbench.quantities import SECONDS_AHEAD, SECONDS_TRAINED
 from workbench.runs.regression import TOLERANCES, require_as_good
 from workbench.sweeping.early_stopping import Audit, audit
-from workbench.sweeping.importance import METHOD, importance
+from workbench.sweeping.importance import METHOD, caveat, importance
 from workbench.sweeping.plan import SweepPlan
 from workbench.sweeping.sentences import audit_sentence, best_lines, failures, progress
 from workbench.sweeping.standing import PointStanding, Standing, losses_at_rungs
@@ -80,9 +80,18 @@ def fronts(table: list[dict[str, Any]]) -> dict[str, list[int]]:
 
 def shares(plan: SweepPlan, now: Standing) -> dict[str, float]:
     """How much each knob matters; see :mod:`workbench.sweeping.importance`."""
-    done = [each for each in now.points if each.status == "done"]
+    done = _done(now)
     ranges = [path for path, knob in plan.space.items() if not knob.values]
     return importance([each.point.values for each in done], [each.score for each in done], ranges)
+
+
+def importance_caveat(plan: SweepPlan, now: Standing) -> str:
+    """What :func:`shares` leave out; see :func:`~workbench.sweeping.importance.caveat`."""
+    return caveat(shares(plan, now), len(_done(now)))
+
+
+def _done(now: Standing) -> list[PointStanding]:
+    return [each for each in now.points if each.status == "done"]
 
 
 def audits(plan: SweepPlan, now: Standing) -> list[Audit]:
@@ -123,7 +132,8 @@ class SweepResult(ExperimentResult):
         recipe: where all points start, under the budget of their runs.
         points: see :func:`rows`. best: the point with the lowest score, ``chosen_on`` its own; None before there is
             one. spread, luck, close: see :class:`~workbench.sweeping.standing.Standing`.
-        pareto: points on the front of score against each cost. importance: by knob; importance_method: what that is.
+        pareto: points on the front of score against each cost. importance: by knob; importance_method: what that is;
+            importance_caveat: what it leaves out.
         would_have_ended: what early stopping would have done, by rung.
         trained_on: see :func:`~workbench.experiments.trained_on.trained_on`. cost, warnings, note, error, summary.
     """
@@ -160,6 +170,7 @@ class SweepResult(ExperimentResult):
             pareto=fronts(table),
             importance=shares(plan, now),
             importance_method=METHOD,
+            importance_caveat=importance_caveat(plan, now),
             would_have_ended=[finite(asdict(each)) for each in audits(plan, now)],
             recipe=plan.base(each.point for each in now.points),
             trained_on=trained_on(plan.run_folder(each.point, seed) for each in now.points for seed in each.readings),
