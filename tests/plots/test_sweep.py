@@ -40,6 +40,25 @@ def test_knobs_lie_on_their_own_scales() -> None:
     assert PICTURE.best == 1
 
 
+def test_numbers_that_were_drawn_have_round_ticks_on_an_axis_that_says_its_scale() -> None:
+    drawn = [0.00012345678, 0.0011234567, 0.0012345678, 0.0091234567]
+    picture = replace(PICTURE, dots=[Dot(at, "", {"lr": lr}, 4.517441, [4.517441]) for at, lr in enumerate(drawn)])
+    places, ticks = scale_of(picture, "lr")
+    assert places == [math.log10(lr) for lr in drawn]
+    assert [text for _, text in ticks] == ["0.0002", "0.0005", "0.001", "0.002", "0.005"]
+    assert knob_figure(picture, "lr").layout.xaxis.title.text == "lr (log)"
+    *_, score = parallel_figure(picture).data[0].dimensions
+    assert (score.tickformat, score.range) == (".3f", (4.517441 * 0.9, 4.517441 * 1.1))
+    assert parallel_figure(picture).data[0].dimensions[0].label == "lr (log)"
+    assert parallel_figure(PICTURE).data[0].dimensions[3].range is None
+
+
+def test_neighbours_whose_labels_would_overlap_share_one_tick() -> None:
+    picture = replace(PICTURE, dots=[Dot(at, "", {"lr": lr}, 1.0) for at, lr in enumerate((1e-3, 1.05e-3, 1e-2, 0.1))])
+    assert [text for _, text in scale_of(picture, "lr")[1]] == ["0.001", "0.01", "0.1"]
+    assert [text for _, text in scale_of(picture, "lr", 0.6)[1]] == ["0.001", "0.1"]
+
+
 def test_the_front_is_joined_and_the_beaten_are_shown() -> None:
     beaten, kept = pareto_figure(PICTURE, "seconds").data
     assert (list(kept.customdata), list(beaten.customdata)) == (["0", "1"], ["2"])

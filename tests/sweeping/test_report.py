@@ -31,6 +31,12 @@ def test_the_best_stands_first_and_is_said_to_be_flattered(planned: Planned) -> 
     assert picture_of(sweep.plan, sweep.standing).log == ["optimizer.lr"]
 
 
+def test_wide_knobs_lie_on_logarithmic_axes(planned: Planned) -> None:
+    space = {"optimizer.lr": "1e-4..1e-2", "architecture.layers": "1..2", "optimizer.weight_decay": "0.01..0.2 linear"}
+    sweep = begin(*planned(space, sampler="random", runs=3))
+    assert picture_of(sweep.plan, sweep.standing).log == ["optimizer.lr", "optimizer.weight_decay"]
+
+
 def test_a_table_before_anything_has_ended(planned: Planned) -> None:
     sweep = begin(*planned())
     _, lines = table(sweep.plan, sweep.standing)

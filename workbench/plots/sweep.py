@@ -15,6 +15,8 @@ from workbench.plots.figure import say_nothing, template
 from workbench.plots.layers_static import small_png
 from workbench.plots.palette import matplotlib_text, plotly_text
 from workbench.plots.pareto import around, front_of
+from workbench.plots.sweep_axes import APART, number_ticks
+from workbench.printable import plain
 from workbench.quantities import REFERENCE_COLOUR, SECONDS_TRAINED, run_colour
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 COSTS = ("seconds", "memory_bytes", "parameters")
 _SIZE_INCHES, _DOTS_PER_INCH = (10.0, 4.2), 100
 _MOST_PANELS = 4
+# Panels are narrow.
+_APART_STATIC = 0.25
 
 
 @dataclass(frozen=True)
@@ -81,19 +85,36 @@ class SweepPicture:
         return min(known, key=lambda at: self.dots[at].score) if known else None
 
 
-def scale_of(picture: SweepPicture, path: str) -> tuple[list[float], list[tuple[float, str]]]:
+def scale_of(picture: SweepPicture, path: str, apart: float = APART) -> tuple[list[float], list[tuple[float, str]]]:
     """Where the dots lie on a knob's axis, and its ticks: numbers as they are (their decimal logarithm on such an
-    axis), all else in order of appearance; a knob that a point does not have lies at NaN."""
+    axis), all else in order of appearance; a knob that a point does not have lies at NaN.
+
+    Args:
+        apart: share of the axis that two ticks keep between them.
+    """
     values = [dot.values.get(path) for dot in picture.dots]
     known = [value for value in values if value is not None]
-    if known and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
-        take = math.log10 if path in picture.log and min(known) > 0 else float
-        ticks = sorted({float(value) for value in known})
-        ticks = ticks if len(ticks) <= 8 else [ticks[round(at)] for at in np.linspace(0, len(ticks) - 1, 5)]
-        return [math.nan if value is None else take(value) for value in values], [(take(at), f"{at:g}") for at in ticks]
+    if known and all(map(_is_number, known)):
+        log = _is_log(picture, path)
+        take = math.log10 if log else float
+        return [math.nan if value is None else take(value) for value in values], number_ticks(known, log, apart)
     names = list(dict.fromkeys(map(as_typed, known)))
     places = [math.nan if value is None else float(names.index(as_typed(value))) for value in values]
     return places, [(float(at), name) for at, name in enumerate(names)]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_log(picture: SweepPicture, path: str) -> bool:
+    """Whether the dots lie at logarithms on a knob's axis."""
+    known = [value for dot in picture.dots if (value := dot.values.get(path)) is not None]
+    return path in picture.log and all(_is_number(value) and value > 0 for value in known)
+
+
+def _axis_name(picture: SweepPicture, path: str) -> str:
+    return plain(path) + " (log)" * _is_log(picture, path)
 
 
 def parallel_figure(picture: SweepPicture) -> go.Figure:
@@ -107,14 +128,16 @@ def parallel_figure(picture: SweepPicture) -> go.Figure:
         low = (min(known) - 0.15 * (max(known) - min(known) or 1)) if known else 0.0
         missing = any(math.isnan(places[at]) for at in dots)
         shown = [(low, "none"), *ticks] if missing else ticks
+        values = [low if math.isnan(places[at]) else places[at] for at in dots]
         dimensions.append({
-            "label": plotly_text(path), "values": [low if math.isnan(places[at]) else places[at] for at in dots],
+            "label": plotly_text(_axis_name(picture, path)), "values": values, "range": around(values),
             "tickvals": [at for at, _ in shown], "ticktext": [plotly_text(text) for _, text in shown],
         })  # fmt: skip
     scores = [picture.dots[at].score for at in dots]
     # Seen on light and on dark paper alike.
     scale = [[0, run_colour(0)], [1, REFERENCE_COLOUR]]
-    dimensions.append({"label": f"score ({picture.unit})", "values": scores})
+    dimensions.append({"label": f"score ({picture.unit})", "values": scores, "range": around(scores),
+                       "tickformat": ".3f"})  # fmt: skip
     figure.add_parcoords(
         dimensions=dimensions,
         customdata=[f"{picture.dots[at].index}" for at in dots],
@@ -133,8 +156,12 @@ def knob_figure(picture: SweepPicture, path: str) -> go.Figure:
                        marker={"color": REFERENCE_COLOUR, "size": 6, "opacity": 0.6}, hoverinfo="skip")  # fmt: skip
     dots = [at for at in range(len(picture.dots)) if not math.isnan(places[at])]
     _add_dots(figure, picture, [places[at] for at in dots], dots, "mean of its seeds", run_colour(0))
-    figure.update_xaxes(title=plotly_text(path), tickvals=[at for at, _ in ticks],
-                        ticktext=[plotly_text(text) for _, text in ticks])  # fmt: skip
+    figure.update_xaxes(
+        title=plotly_text(_axis_name(picture, path)),
+        range=around(places),
+        tickvals=[at for at, _ in ticks],
+        ticktext=[plotly_text(text) for _, text in ticks],
+    )
     figure.update_yaxes(title=f"score ({picture.unit})")
     return _finish(figure, f"Score against {plotly_text(path)}", bool(dots))
 
@@ -208,13 +235,13 @@ def sweep_png(picture: SweepPicture) -> bytes:
     pareto.set_ylabel(f"score ({picture.unit})", fontsize=9)
     pareto.legend(fontsize=8, frameon=False)
     for axes, path in zip(panels, knobs, strict=True):
-        places, ticks = scale_of(picture, path)
+        places, ticks = scale_of(picture, path, _APART_STATIC)
         seeds = [(places[at], score) for at, dot in enumerate(picture.dots) for score in dot.scores]
         axes.plot([place for place, _ in seeds], [score for _, score in seeds], ".", color=REFERENCE_COLOUR, alpha=0.6)
         draw_means(axes, places, y, kept)
         axes.set_xticks([at for at, _ in ticks], [matplotlib_text(text)[:14] for _, text in ticks], fontsize=8)
         share = f" ({picture.importance[path]:.0%})" if path in picture.importance else ""
-        axes.set_xlabel(f"{matplotlib_text(path)}{share}", fontsize=9)
+        axes.set_xlabel(f"{matplotlib_text(_axis_name(picture, path))}{share}", fontsize=9)
         axes.margins(x=0.15)
     if picture.importance:
         first, *lines = picture.importance_caveat.splitlines() or [""]

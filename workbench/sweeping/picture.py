@@ -69,11 +69,12 @@ def _title(each: PointStanding, best: int | None) -> str:
 
 
 def _logarithmic(plan: SweepPlan) -> list[str]:
-    """Knobs of logarithmic ranges, and lists of numbers over more than a decade."""
+    """Knobs of logarithmic ranges, ranges over a decade, and lists whose largest number is four times the least."""
     found = []
     for path, knob in plan.space.items():
         numbers = [value for value in knob.values if isinstance(value, int | float) and not isinstance(value, bool)]
         wide = len(numbers) == len(knob.values) > 0 and min(numbers) > 0 and max(numbers) >= 4 * min(numbers)
-        if knob.log or wide:
+        decade = not knob.values and knob.high >= 10 * knob.low > 0
+        if knob.log or wide or decade:
             found.append(path)
     return found
