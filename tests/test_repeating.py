@@ -12,6 +12,7 @@ import pytest
 
 import workbench
 from tests.forecasting.machine_rates import RATES
+from tests.racing.conftest import held as raced
 from tests.runs.tiny import tiny_recipe
 from tests.sweeping.conftest import finish
 from tests.sweeping.conftest import held as ended
@@ -166,6 +167,24 @@ def test_a_race_is_planned_again(corpus: Path, root: Path, notebook: Callable[..
     assert set(papermill.inspect_notebook(str(path))) == {"seeds", "budget", "fail_on", "runs_dir"}
     # As a difference from the arm before it, not from nothing.
     assert "arms['mine'] = arms['baseline'].with_(" in path.read_text().replace('\\"', '"')
+
+
+@pytest.mark.parametrize(("loss", "fail_on"), [(2.5, "never"), (1.5, "worse")], ids=["worse", "better"])
+def test_a_race_that_repeats_is_no_failure(
+    loss: float, fail_on: str, corpus: Path, root: Path, notebook: Callable[..., Path]
+) -> None:
+    tiny = tiny_recipe(corpus, steps=200)
+    arms = {"baseline": tiny, "mine": tiny.with_(optimizer={"lr": 2e-3})}
+    plan = enter_race(arms, "200 steps", [0, 1, 2, 3], runs_dir=root, rates=RATES)
+    race = raced(plan, lambda entry: (loss if entry.arm == "mine" else 2.0) + 0.01 * (entry.seed % 3))
+    names = composed(path := notebook(race.id))
+    assert names["fail_on"] == fail_on
+    race.result.require(names["fail_on"])
+    title, parameters, *_ = (cell.source for cell in nbformat.read(path, as_version=4).cells)
+    assert ("`mine` was worse or failed, so a repeat that ends in the same way is no failure" in title) == (
+        fail_on == "never"
+    )
+    assert ("'worse' would fail a repeat that ends as the original did" in parameters) == (fail_on == "never")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from workbench.atomic import write_bytes
 from workbench.choices.progress import Budget, parse_budget
 from workbench.errors import RunError
 from workbench.experiments.experiment import Experiment
-from workbench.printable import plain_lines
+from workbench.printable import plain, plain_lines
 from workbench.racing.race import Race, race
 from workbench.recipe_code import shortest_code
 from workbench.runs.folder import runs_root
@@ -33,6 +33,8 @@ _CODE = ("parameters", "recipe", "arms", "space", "options", "launch", "wait", "
 _SPENT = ("budget.amount", "budget.unit")
 """What the first cell says."""
 _FAIL_ON = "which verdict fails this notebook: never, worse, undecided or not-better"
+_USUAL = "worse"
+"""The verdict that fails a repeat, unless the original has it."""
 _TOLERANCE = "how much worse a repeat may end: rounding differs between machines; another seed needs more"
 _RUNS_DIR = "None: $WORKBENCH_RUNS, else ./runs"
 
@@ -88,11 +90,11 @@ def _race_cells(held: Race) -> list[Cell]:
         "initial": {int(seed): path for seed, path in plan.initial.items()} or None,
     })  # fmt: skip
     return [
-        ("title", _title("race", held.id, held.summary)),
+        ("title", _title("race", held.id, held.summary) + _not_judged(held)),
         ("parameters", _parameters(
             seeds=(_seeds(plan.seeds, 0), "at most this many, or a list of them"),
             budget=(plan.budget, "per run, in reference time; 600 steps or 1e6 tokens also work"),
-            fail_on=("worse", _FAIL_ON),
+            fail_on=_fail_on(held),
             runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
         )),
         ("arms", "\n".join(lines)),
@@ -138,10 +140,10 @@ def _tuning_cells(held: Tuning) -> list[Cell]:
         "score": plan.score, "name": None if plan.name == f"{plan.recipe['name']} tuned"[:80] else plan.name,
     })  # fmt: skip
     return [
-        ("title", _title("tuning", held.id, held.summary)),
+        ("title", _title("tuning", held.id, held.summary) + _not_judged(held)),
         ("parameters", _parameters(
             budget=(plan.budget, "for all runs together"),
-            fail_on=("worse", _FAIL_ON),
+            fail_on=_fail_on(held),
             runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
         )),
         ("recipe", f"import workbench as wb\n\nrecipe = {shortest_code(plan.recipe, {})}"),
@@ -230,6 +232,23 @@ def _reference_score(held: Sweep) -> tuple[float | None, str]:
         return None, "the original did not end with a best point: nothing is judged"
     unit = held.plan.score.replace("_", " ")
     return round(best["score"], 4), f"of the original's best point, {unit}; fails above it; None: not judged"
+
+
+def _fail_on(held: Race | Tuning) -> tuple[str, str]:
+    """What fails a repeat, and what the notebook says about it: never a verdict that the original has itself."""
+    if held.result.failures(_USUAL):
+        return "never", f"'{_USUAL}' would fail a repeat that ends as the original did; {_FAIL_ON}"
+    return _USUAL, _FAIL_ON
+
+
+def _not_judged(held: Race | Tuning) -> str:
+    """Why a repeat is not judged; empty where it is."""
+    found = held.result.failures(_USUAL)
+    if not found:
+        return ""
+    arms = ", ".join(plain(arm).replace("`", "'") for arm in found)
+    return (f"\n\nIn the original, `{arms}` was worse or failed, so a repeat that ends in the same way is no failure: "
+            f"this notebook has `fail_on = 'never'`, where others have `'{_USUAL}'`.")  # fmt: skip
 
 
 def _parameters(**values: tuple[Any, str]) -> str:
