@@ -105,6 +105,26 @@ def test_runs_that_stay_at_word_frequencies_are_not_raced(planned: Planned) -> N
     assert not tuning.plan.race.path.exists()
 
 
+def test_where_no_run_leaves_word_frequencies_and_nothing_pays_that_is_said_everywhere(
+    planned: Planned, tmp_path: Path
+) -> None:
+    class TooShort(Trained):
+        def end_all(self) -> None:
+            for folder, recipe in self.going:
+                finish(folder, FLOOR + 0.5 + 0.1 * (recipe.seed % 2))
+            self.going.clear()
+
+    tuning = held(planned(axes={"architecture.layers": [2, 1]}, each="5 s"), TooShort())
+    assert tuning.stage == "nothing paid"
+    said = "in 5 s no run got more than 0.1 nats below word frequencies"
+    way_out = "give each run more time (each=..., `--each`)"
+    (line,) = (line for line in tuning.summary.splitlines() if said in line)
+    assert line.endswith(way_out)
+    assert line in tuning.shown().lines
+    assert said in tuning.report(tmp_path / "r.html").read_text()
+    assert said not in held(planned(axes={"architecture.layers": [2, 3]}, name="learned")).summary
+
+
 def test_what_alone_leaves_word_frequencies_on_every_seed_is_confirmed_by_that_count(planned: Planned) -> None:
     class Leaving(Trained):
         def end_all(self) -> None:
@@ -182,7 +202,7 @@ def test_what_was_found_stays_where_the_runs_that_found_it_were_deleted_for_good
     assert (tuning.status, tuning.stage) == ("finished", "confirmed")
     assert (tuning.recipe.optimizer.lr, tuning.recipe.architecture.layers) == (8e-3, 1)
     assert "confirmed: optimizer.lr 0.001 -> 0.008, architecture.layers 2 -> 1" in tuning.summary
-    assert "the budget was spent before" not in tuning.summary
+    assert "the search was not over" not in tuning.summary
 
 
 def test_whose_turn_it_is_where_a_knob_takes_none(planned: Planned) -> None:

@@ -11,11 +11,14 @@ import pytest
 
 import workbench as wb
 from tests.forecasting.machine_rates import RATES
+from tests.sweeping.conftest import Trained, finish
 from tests.tuning.conftest import Planned, held
 from workbench.errors import RunError, RunFailed
 from workbench.experiments.__main__ import main as drive
+from workbench.experiments.words import duration
 from workbench.recipe import Recipe
 from workbench.tuning.plan import TuningPlan
+from workbench.tuning.sentences import cost_lines
 from workbench.tuning.tune import begin
 
 
@@ -80,8 +83,33 @@ def test_a_budget_that_ends_in_the_middle_keeps_what_pays_and_says_so(planned: P
     plan, sweep = planned()
     tuning = held((plan, replace(sweep, runs=4)))
     assert tuning.recipe.optimizer.lr == 4e-3
-    assert "the budget was spent before every axis had its turn" in tuning.summary
     assert tuning.stage == "confirmed"
+    assert "the search was not over when its part of the budget of 20 min, about " in tuning.summary
+
+
+def test_a_search_that_ends_early_and_finds_nothing_says_what_was_kept_for_the_race(planned: Planned) -> None:
+    plan, sweep = planned(axes={"architecture.layers": [2, 3], "depth.kind": ["full", "progressive_drop"]})
+    tuning = held((plan, replace(sweep, runs=2)))
+    kept = duration(plan.division.race_seconds)
+    assert tuning.stage == "nothing paid"
+    assert f"(about {kept} are kept for a race, which says what a change is worth): a larger" in tuning.summary
+    assert "budget was spent" not in tuning.summary
+
+
+def test_the_untouched_recipe_is_told_from_the_values_that_were_tried(planned: Planned) -> None:
+    class Deeper(Trained):
+        """Every layer makes it worse."""
+
+        def end_all(self) -> None:
+            for folder, recipe in self.going:
+                finish(folder, 1.0 + 0.2 * recipe.architecture.layers + 0.01 * (recipe.seed % 2))
+            self.going.clear()
+
+    tuning = held(planned(axes={"architecture.layers": [2, 3, 4]}), Deeper())
+    assert ": 3 of 3 settings done (one is the recipe as it is)\n" in tuning.summary
+    assert tuning.summary.endswith("1. architecture.layers stays 2: 3 is 0.200 nats worse (also tried: 4)")
+    plan, sweep = planned()
+    assert any("settings (one is the recipe as it is) on seeds" in line for line in cost_lines(plan, sweep, 3))
 
 
 def test_one_that_is_not_over(planned: Planned) -> None:

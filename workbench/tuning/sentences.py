@@ -19,6 +19,10 @@ from workbench.tuning.plan import TUNED, TuningPlan
 from workbench.tuning.standing import Standing
 
 TRIED = "what was tried:"
+_UNTOUCHED = "one is the recipe as it is"
+_MOST_VALUES = 8
+"""Of a knob that a line names."""
+_MORE_TIME = "give each run more time (each=..., `--each`)"
 _WAITING = "waiting for the process that picks the settings: it loads for some seconds, then the first one stands here"
 
 
@@ -37,7 +41,8 @@ def cost_lines(plan: TuningPlan, sweep: SweepPlan, first_round: int) -> list[str
     return [
         f"budget {plan.budget}: {parts.tuning_runs + parts.race_runs} runs of {plan.each}, about {duration(all_of)} at "
         f"most {IDLE}{hours}{rest}",
-        f"  1. tuning, about {duration(parts.tuning_seconds)}: at most {parts.points} settings on seeds {seeds}, "
+        f"  1. tuning, about {duration(parts.tuning_seconds)}: at most {parts.points} settings ({_UNTOUCHED}) on seeds "
+        f"{seeds}, "
         f"{reach}; scored on text that is held back from training, never on what results are scored on",
         f"  2. race, about {duration(parts.race_seconds)}: what was found against the recipe as it is, on fresh seeds "
         f"{_seeds(plan.race_seeds)} and the held-out text: that is the result",
@@ -57,7 +62,10 @@ def progress(plan: TuningPlan, now: Standing, *, ended: bool = False) -> str:
     if now.race is not None and now.race_plan is not None:
         return f"{now.stage}; its race: {race_progress(now.race_plan, now.race)}"
     turn = f", now {_turn(now)}" if now.stage == "tuning" and not ended else ""
-    return f"{sweep_progress(now.sweep_plan, now.sweep).replace('points', 'settings')}{turn}"
+    done = sweep_progress(now.sweep_plan, now.sweep).replace("points", "settings")
+    if any(each.status == "done" for each in now.sweep.points[:1]):
+        done = done.replace("settings done", f"settings done ({_UNTOUCHED})", 1)
+    return f"{done}{turn}"
 
 
 def _turn(now: Standing) -> str:
@@ -68,27 +76,37 @@ def _turn(now: Standing) -> str:
 
 
 def why(step: Step, score: str) -> str:
-    """Why a knob's value was kept or not."""
+    """Why a knob's value was kept or not, and what else was tried."""
+    said, names_best = _reason(step, score)
+    rest = [_value(each.value) for each in step.tried if not names_best or each is not step.best]
+    values = ", ".join(rest[:_MOST_VALUES]) + ", ..." * (len(rest) > _MOST_VALUES)
+    return f"{said} ({'also ' * names_best}tried: {values})" if rest else said
+
+
+def _reason(step: Step, score: str) -> tuple[str, bool]:
+    """In words, and whether they name the best value that was tried."""
     unit, best, here = UNITS[score], step.best, _value(step.before)
+    stays = f"{step.path} stays {here}"
     if best.gain == -math.inf:
-        return f"{step.path} stays {here}: nothing else that was tried could be trained"
+        return f"{stays}: nothing else that was tried could be trained", False
     if step.kept:
         gain = (
             "the present one could not be trained"
             if math.isinf(best.gain)
-            else (f"{best.gain:.3f} {unit} better while tuning; seeds explain up to {step.needed:.3f}")
+            else f"{best.gain:.3f} {unit} better while tuning; seeds explain up to {step.needed:.3f}"
         )
-        return f"{step.path} {here} -> {_value(step.after)}: {gain}"
+        return f"{step.path} {here} -> {_value(step.after)}: {gain}", True
     if not math.isfinite(step.needed):
-        return f"{step.path} stays {here}: how much seeds differ is not known"
-    others = "what was tried" if len(step.tried) > 1 else _value(best.value)
+        return f"{stays}: how much seeds differ is not known", False
     if best.gain > 0:
-        return (f"{step.path} stays {here}: {_value(best.value)} is only {best.gain:.3f} {unit} better, which seeds "
-                f"alone explain (up to {step.needed:.3f})")  # fmt: skip
+        return (f"{stays}: {_value(best.value)} is only {best.gain:.3f} {unit} better, which seeds alone explain "
+                f"(up to {step.needed:.3f})"), True  # fmt: skip
     if max(abs(each.gain) for each in step.tried) < step.needed:
+        alone = len(step.tried) == 1
         verdict = "; not tunable at this budget" if step.round == 1 else ""
-        return f"{step.path} stays {here}: {others} differs by less than seeds do{verdict}"
-    return f"{step.path} stays {here}: {_value(best.value)} is {-best.gain:.3f} {unit} worse"
+        others = _value(best.value) if alone else "what was tried"
+        return f"{stays}: {others} differs by less than seeds do{verdict}", alone
+    return f"{stays}: {_value(best.value)} is {-best.gain:.3f} {unit} worse", True
 
 
 def cannot_race(plan: TuningPlan, now: Standing) -> str:
@@ -101,7 +119,7 @@ def cannot_race(plan: TuningPlan, now: Standing) -> str:
     if any(reading.left_floor for reading in kept):
         return ""
     return (f"in {plan.each} not even the best setting got more than {MARGIN_NATS} nats below word frequencies, and a "
-            "race of such runs is decided by nothing: give each run more time (each=..., `--each`)")  # fmt: skip
+            f"race of such runs is decided by nothing: {_MORE_TIME}")  # fmt: skip
 
 
 def changes(now: Standing) -> str:
@@ -130,10 +148,29 @@ def outcome(plan: TuningPlan, now: Standing) -> list[str]:
     return [f"{now.stage}: {changes(now)}{rest}", sentence(now.race_plan, verdict)]
 
 
+def _unlearned(plan: TuningPlan, now: Standing) -> list[str]:
+    """That no run has learned anything yet, where neither a race nor why there is none says so."""
+    ended = [reading for each in now.sweep.points for reading in each.readings.values() if reading.status == "done"]
+    if now.stage not in ("tuning", "nothing paid") or not ended or any(reading.left_floor for reading in ended):
+        return []
+    return [f"in {plan.each} no run got more than {MARGIN_NATS} nats below word frequencies: models have learned "
+            f"nothing yet that tells settings apart; {_MORE_TIME}"]  # fmt: skip
+
+
+def _cut_short(plan: TuningPlan, now: Standing) -> list[str]:
+    """That the search ended for want of time, and what the rest of the budget is kept for."""
+    if not now.cut_short:
+        return []
+    parts = plan.division
+    return [f"the search was not over when its part of the budget of {plan.budget}, about "
+            f"{duration(parts.tuning_seconds)}, was spent (about {duration(parts.race_seconds)} are kept for a race, "
+            "which says what a change is worth): a larger budget may find more"]  # fmt: skip
+
+
 def summary(plan: TuningPlan, now: Standing, status: str, note: str = "", error: str = "") -> str:
     """All that a tuning says, one line each."""
     head = f"tuning {plan.id} ({plain(plan.name, 60)}) {status}: {progress(plan, now, ended=status in ENDED)}"
-    rest = ["the budget was spent before every axis had its turn: a larger one may find more"] if now.cut_short else []
+    rest = [*_unlearned(plan, now), *_cut_short(plan, now)]
     steps = [f"  {number}. {why(step, plan.score)}" for number, step in enumerate(now.steps, 1)]
     tried = [TRIED, *steps] if steps else []
     waiting = "" if now.sweep.points or status in ENDED else _WAITING

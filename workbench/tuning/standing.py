@@ -33,7 +33,7 @@ class Standing:
         recipe: what is kept so far, on the text of results and with the seed that it had.
         changed: by path, the values before and now; empty where nothing was kept.
         race_plan, race: the second stage; None before it.
-        stage: how far the claim is. cut_short: whether the budget was spent before every axis had its turn.
+        stage: how far the claim is. cut_short: whether the search's part of the budget was spent before it was over.
     """
 
     sweep_plan: SweepPlan
