@@ -154,7 +154,7 @@ def _unlearned(plan: TuningPlan, now: Standing) -> list[str]:
     if now.stage not in ("tuning", "nothing paid") or not ended or any(reading.left_floor for reading in ended):
         return []
     return [f"in {plan.each} no run got more than {MARGIN_NATS} nats below word frequencies: models have learned "
-            f"nothing yet that tells settings apart; {_MORE_TIME}"]  # fmt: skip
+            f"nothing more yet, which says little about a recipe; {_MORE_TIME}"]  # fmt: skip
 
 
 def _cut_short(plan: TuningPlan, now: Standing) -> list[str]:
