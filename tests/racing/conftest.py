@@ -42,6 +42,7 @@ def end(plan: RacePlan, entry: Entry, loss: float, floor: float = FLOOR) -> RunF
     points = [{"step": step, "tokens": 256 * step, "seconds": 0.01 * step, "loss": loss + 100 / step}
               for step in (50, 100, 150)]  # fmt: skip
     points.append({"step": 200, "tokens": 51_200, "seconds": 2.0, "loss": loss})
+    points = [point | {"bits_per_byte": point["loss"] / 3} for point in points]
     write_json(folder.evaluations, {
         "score": {"kind": "masked-only", "version": 2}, "unigram_entropy": floor, "bigram_entropy": 0.5,
         "heldout": points, "result": {"heldout_loss": loss, "bits_per_byte": loss / 3, "steps": 200, "seconds": 2.0,

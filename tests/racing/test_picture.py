@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.racing.conftest import FLOOR, end, held
-from workbench.plots.race import band, ends_band
+from workbench.plots.race import band, ends_band, race_curves
 from workbench.racing.picture import picture_of, table_html
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.standing import standing
@@ -30,6 +30,17 @@ def test_pictures_show_every_seed_at_the_races_budget(planned: Planned) -> None:
     assert len(gap.points) == 4
     assert (gap.mean, gap.text) == (race.verdicts["mine"].estimate[0], "worse")  # type: ignore[index]
     assert picture.levels == {"word frequencies": FLOOR, "neighbours": 0.5}
+
+
+def test_a_race_in_bits_per_byte_is_drawn_in_them(planned: Planned) -> None:
+    plan = planned(score="bits_per_byte")
+    race = held(plan)
+    picture = picture_of(plan, race.standing)
+    first = picture.arms[0]
+    assert [each.y_N[0] for each in first.ends] == pytest.approx(race.standing.scores(plan, "baseline", plan.seeds))
+    assert picture.unit in str(race_curves(picture).layout.yaxis.title.text)
+    assert first.lines[0].y_N[-1] == pytest.approx((2.0 + 100 / 150) / 3)
+    assert picture.levels == {}, "word frequencies are of one tokenizer, in nats"
 
 
 def test_the_seconds_to_the_baselines_final_score_are_in_picture_table_and_result(planned: Planned) -> None:

@@ -64,12 +64,12 @@ def _changes(options: argparse.Namespace) -> list[tuple[str, Any]]:
 
 def text_edits(paths: list[str]) -> list[tuple[str, Any]]:
     """The edits that make a recipe train on these files and folders; none for no path."""
-    from workbench.choices.data.files import find_files
+    from workbench.choices.data.files import check_paths
 
     if not paths:
         return []
     # Now, where somebody looks, instead of a moment later in the run's log.
-    find_files(tuple(paths), "--text")
+    check_paths(tuple(paths), "--text")
     # The preset's held-out text does not belong to this one.
     return [("data", "files"), ("data.paths", [str(Path(path).expanduser().absolute()) for path in paths]),
             ("data.heldout_paths", [])]  # fmt: skip

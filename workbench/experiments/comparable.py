@@ -65,5 +65,7 @@ def same_text(recipes: Mapping[str, Recipe], score: str, say: Say) -> dict[str, 
         if apart == OTHER_TEXT:
             raise RecipeError(f"{first} and {name} {apart}; give both the same data and data.heldout_fraction")
         if apart and score == "nats":
-            raise RecipeError(f"{first} and {name} {apart}; give both the same, or compare score='bits_per_byte'")
+            raise RecipeError(
+                f"{first} and {name} {apart}; give both the same, or compare bits per byte (score='bits_per_byte')"
+            )
     return prepared

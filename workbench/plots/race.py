@@ -165,7 +165,8 @@ def race_curves(picture: RacePicture) -> go.Figure:
             )  # fmt: skip
     figure.update_layout(template=template(), title="Held-out loss by arm, best to worst seed", height=420)
     figure.update_xaxes(title=picture.x_label)
-    figure.update_yaxes(title=f"held-out loss ({picture.unit})")
+    # The title says of what; both would be taller than the plot of a small window.
+    figure.update_yaxes(title=picture.unit)
     if not any(arm.lines for arm in picture.arms):
         figure.layout.shapes = ()
         say_nothing(figure, _NO_SCORE)

@@ -9,7 +9,6 @@ from statistics import fmean
 
 import numpy as np
 
-from workbench.experiments.budget import Share
 from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.readings import Reading, heldout_of
 from workbench.experiments.shown import Pick, Shown
@@ -35,7 +34,7 @@ def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
 
     Of an arm, the runs that are done; before there is one, the run that has got furthest.
 
-    Curves are in nats; differences in the unit of the race.
+    All in the unit of the race; floors stand beside losses in nats alone, since each tokenizer has its own.
     """
     arms: list[Arm] = []
     levels: dict[str, float] = {}
@@ -46,8 +45,9 @@ def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
         for seed in plan.seeds:
             entry = Entry(arm, seed)
             evaluations = read_object(wherever(run_folder(plan, entry)).evaluations)
-            levels = levels or Yardstick.of(evaluations, {}, causal=False).levels
-            if len(line := _curve(evaluations, plan.shares[arm])):
+            if plan.score == "nats":
+                levels = levels or Yardstick.of(evaluations, {}, causal=False).levels
+            if len(line := _curve(evaluations, plan, arm)):
                 reading = now.readings.get(entry, Reading("missing"))
                 done = reading.status == "done"
                 # What has diverged at the end has no score of all held-out tokens.
@@ -138,9 +138,9 @@ def table_html(plan: RacePlan, now: Standing) -> str:
     return f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _curve(evaluations: dict[str, object], share: Share) -> Curve:
-    points = heldout_of(evaluations)
+def _curve(evaluations: dict[str, object], plan: RacePlan, arm: str) -> Curve:
+    points, share = heldout_of(evaluations), plan.shares[arm]
     x_N = np.array([share.seconds_at(step, tokens) for step, tokens, _, _ in points], dtype=np.float64)
-    y_N = np.array([loss for _, _, loss, _ in points], dtype=np.float64)
+    y_N = np.array([nats if plan.score == "nats" else bits for _, _, nats, bits in points], dtype=np.float64)
     whole_N = np.isfinite(x_N) & np.isfinite(y_N)
     return Curve(x_N[whole_N], y_N[whole_N])

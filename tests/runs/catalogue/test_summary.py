@@ -100,3 +100,5 @@ def test_owner_and_start_are_said(folder: RunFolder) -> None:
     assert launched_of(made_up) is None
     assert launched_of(RunFolder(folder.path.parent / "gone")) is None
     assert owner_of(RunFolder(folder.path.parent / "gone")) == ""
+    write_json(made_up.launched, {"on": "local", "settings": {"WORKBENCH_OWNER": "anna"}})
+    assert owner_of(made_up) == "anna", "as the queue calls it"

@@ -163,10 +163,23 @@ def test_other_tokenizers_compare_in_bits_per_byte_where_that_is_asked(
 ) -> None:
     page = Page(form, monkeypatch)
     form.offer(tiny.with_(data={"tokenizer": {"vocabulary_size": 128}}, name="larger"), tiny, "preset tiny")
-    assert "score='bits_per_byte'" in page.price(score="nats")["error"]
+    assert "or compare bits per byte" in page.price(score="nats")["error"]
     assert "error" not in page.price(score="bits_per_byte")
     say(form, {"start": page.ask})
     assert begun[0].plan.score == "bits_per_byte"
+
+
+def test_what_is_composed_on_another_text_races_on_that_text(
+    form: RaceForm, begun: list[Race], tiny: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = Page(form, monkeypatch)
+    began = tiny.with_(name="began", data={"kind": "embedded", "batch_size": 4})
+    form.offer(tiny.with_(data={"heldout_fraction": 0.1}), began, "preset began")
+    assert f"both read the text of {tiny.name}, and began keeps its rows and tokenizer" in page.price()["lines"]
+    say(form, {"start": page.ask})
+    data = begun[0].plan.arms["began"]["data"]
+    assert (data["kind"], data["paths"], data["heldout_fraction"]) == ("files", list(tiny.data.paths), 0.1)
+    assert data["batch_size"] == 4
 
 
 def test_the_lab_opens_it_for_what_is_composed_and_shows_what_has_begun(

@@ -35,7 +35,7 @@ ON_GPU = {
     # Compute capabilities: CUDA C++ Programming Guide, "Arithmetic Instructions" and "Tensor cores".
     "tf32": GpuPrecision((8, 0), "it is a rounding inside a GPU's matrix units", "bf16 or fp32"),
     "fp16": GpuPrecision((7, 0), "few CPUs have units for it", "bf16 or fp32"),
-    "fp8": GpuPrecision((8, 9), "its products are a GPU's alone", "bf16"),
+    "fp8": GpuPrecision((8, 9), "only GPUs compute its products", "bf16"),
 }
 
 
@@ -48,7 +48,7 @@ def refusal(precision: str, device: str) -> str:
     if needs is None:
         return ""
     if device == "cpu":
-        return f"{precision} needs a CUDA device; use {needs.otherwise} on a CPU ({needs.reason})"
+        return f"{precision} needs a CUDA device ({needs.reason}); use {needs.otherwise} on a CPU"
     if precision == "fp8" and importlib.util.find_spec("torchao") is None:
         return f"fp8 needs the package torchao, which is not installed; pip install torchao, or use {needs.otherwise}"
     return ""

@@ -11,12 +11,13 @@ from typing import Any
 
 from workbench.printable import plain, share_done
 from workbench.runs.catalogue.experiment_name import experiment_of
-from workbench.runs.folder import RunFolder, stamp_in
+from workbench.runs.folder import RunFolder, read_object, stamp_in
 from workbench.runs.forks.origin import Origin, origin_of
 from workbench.runs.labels import name_of, read_labels
 from workbench.runs.message import message_of
 from workbench.runs.missing_text import NamedText
 from workbench.runs.queue.outlook import place_of
+from workbench.runs.queue.ticket import OWNER_VARIABLE
 from workbench.runs.reached import reached
 from workbench.runs.state import STALLED, RunState, actual_status, read_state
 from workbench.scored_text import part_mark
@@ -35,11 +36,11 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         ``id, name, status, progress`` (0..1), ``step, loss, heldout_loss`` (nats), ``tokens_per_second, message`` (its
         error where it failed), ``repeats`` (it failed in a way that a resume only repeats), ``missing_text`` (a path of
         its text that is not there, where it ended early; else empty); numbers it has not said yet are None. Where and
-        when: ``owner`` (user), ``host``, ``device`` (words), ``launched`` and ``started`` (Unix seconds at which its
-        folder was made, and at which it began to train; None when nothing tells, or it has not). What people said:
-        ``tags`` (list), ``notes``; of which race, sweep or tuning it is: ``experiment``, empty for any other; when the
-        trainer wrote its knobs last: ``knobs_written``, None before; and of a fork ``parent``: ``{"run", "step"}``,
-        else None. Of one that waits for its turn :func:`queue_facts`.
+        when: ``owner`` (:func:`owner_of`), ``host``, ``device`` (words), ``launched`` and ``started`` (Unix seconds at
+        which its folder was made, and at which it began to train; None when nothing tells, or it has not). What people
+        said: ``tags`` (list), ``notes``; of which race, sweep or tuning it is: ``experiment``, empty for any other;
+        when the trainer wrote its knobs last: ``knobs_written``, None before; and of a fork ``parent``: ``{"run",
+        "step"}``, else None. Of one that waits for its turn :func:`queue_facts`.
     """
     # One reading for the whole row: a status beside the step of another moment would contradict it.
     state = state or read_state(folder)
@@ -94,7 +95,13 @@ def queue_facts(folder: RunFolder, status: str) -> dict[str, Any]:
 
 
 def owner_of(folder: RunFolder) -> str:
-    """The user who owns the run's folder: a number where this machine knows no name, empty where there is no folder."""
+    """In whose name it was launched, as in the queue; else the user who owns its folder, empty where there is none.
+
+    A user is a number where this machine knows no name.
+    """
+    settings = read_object(folder.launched).get("settings")
+    if isinstance(settings, dict) and isinstance(named := settings.get(OWNER_VARIABLE), str) and named:
+        return plain(named)
     try:
         return _user(os.stat(folder.path).st_uid)
     except OSError:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench import presets
+from workbench.choices.data.data import Data
 from workbench.errors import WorkbenchError
 from workbench.experiments.budget import parse
 from workbench.fields import as_typed
@@ -110,6 +111,10 @@ class RaceForm(SourcePicker):
         composed, base = self._recipes
         try:
             baseline = base if against is None else recipe_of(against, self._runs_dir)
+            asked = baseline
+            if not (against or "").startswith(RUN):
+                # Scores compare on the same text alone; a run has text of its own.
+                baseline = on_text_of(baseline, composed)
             called = _called(against, base, baseline)
             suggested = _race_name(composed, baseline, called)
             name = _text(message.get("name")) or suggested
@@ -129,11 +134,21 @@ class RaceForm(SourcePicker):
                 self._plan = plan
             # What was told on the way, such as text that was prepared, is over. The cost first, then what it is for.
             cost, *finer = cost_lines(plan)
-            self._tell(ask, {"lines": [cost, *_difference(composed, baseline, mine), *finer], "name": suggested})
+            same = f"both read the text of {mine}, and {theirs} keeps its rows and tokenizer"
+            read = [] if baseline == asked else [same]
+            lines = [cost, *_difference(composed, baseline, mine), *read, *finer]
+            self._tell(ask, {"lines": lines, "name": suggested})
 
     def _tell(self, ask: int, answer: dict[str, Any]) -> None:
         if not self.has_left:
             self.send({"priced": ask, **answer})
+
+
+def on_text_of(recipe: Recipe, other: Recipe) -> Recipe:
+    """A recipe with its own rows and tokenizer, trained and scored on the text of another one."""
+    data = other.data
+    source = {name: getattr(data, name) for name in type(data).model_fields if name not in Data.model_fields}
+    return recipe.with_(data={"kind": data.kind, "heldout_fraction": data.heldout_fraction, **source})
 
 
 def _text(value: Any) -> str:
