@@ -19,8 +19,9 @@ from tests.runs.conftest import processes_of
 from tests.runs.tiny import tiny_recipe, wait_until
 from workbench import presets
 from workbench.cli.command import main
-from workbench.cli.training import recipe_from, summary
+from workbench.cli.training import recipe_from, summary, text_edits
 from workbench.cli.verbs import verb_parser
+from workbench.errors import DataError
 from workbench.runs import run as run_of_workbench
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.folder import RunFolder, write_json
@@ -88,6 +89,12 @@ def test_train_says_where_the_time_goes(
     capsys.readouterr()
     assert main(["profile", folder.name, "--runs", str(root)]) == 0
     assert capsys.readouterr().out in done.stdout, "again, though it has ended"
+
+
+def test_text_without_a_letter_is_named(tmp_path: Path) -> None:
+    (tmp_path / "nothing.txt").touch()
+    with pytest.raises(DataError, match=r"--text: every file of it is empty: .*nothing\.txt"):
+        text_edits([str(tmp_path / "nothing.txt")])
 
 
 def test_text_and_budget_change_the_recipe_and_nothing_else_of_it(tmp_path: Path) -> None:

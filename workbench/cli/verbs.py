@@ -120,7 +120,8 @@ def _add_queue(verbs: Any) -> None:
     text = (
         "move RUN PLACE among your runs (1: next); cancel RUN ...; priority RUN NUMBER (higher goes first); start "
         "re-queues runs left over from a reboot; set NAME=NUMBER ... (cores, runs_per_gpu, running_per_owner, "
-        "waiting_per_owner; empty: the default)"
+        "waiting_per_owner; empty: the default). $WORKBENCH_OWNER tells people apart who share an account: for fair "
+        "turns and these limits, it protects nothing"
     )
     queue.take("arguments ARGUMENT", text, nargs="*")
 
