@@ -275,6 +275,8 @@ def test_runs_are_read_from_their_folders(six: RacePlan) -> None:
     bought = replace(share, unit="tokens", tokens=51_200, seconds=50.0)
     assert found.curve("nats", bought)[-1] == (50.0, 2.5), "steps may have grown meanwhile"
     assert found.curve("bits_per_byte", share)[-1] == (20.0, 2.5 / 3)
+    nats_alone = found._replace(heldout=tuple((*point[:3], math.nan) for point in found.heldout))
+    assert nats_alone.curve("bits_per_byte", share) == []
     end(six, entry, 2.95)
     assert not reading_of(run_folder(six, entry), {}).left_floor
     end(six, entry, math.nan)

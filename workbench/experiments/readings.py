@@ -53,11 +53,7 @@ class Reading(NamedTuple):
         Args:
             score: ``nats`` or ``bits_per_byte``.
         """
-        points = [
-            (share.seconds_at(step, tokens), loss if score == "nats" else bits)
-            for step, tokens, loss, bits in self.heldout
-        ]
-        return [point for point in points if all(map(math.isfinite, point))]
+        return curve_of(self.heldout, score, share)
 
 
 _finished: dict[RunFolder, tuple[tuple[int, int], Reading]] = {}
@@ -131,6 +127,16 @@ def _done(evaluations: Mapping[str, Any]) -> Reading:
         "done", loss, bits, left, "finished", 1.0, seconds=seconds, heldout=heldout_of(evaluations),
         reached_floor=left or learned == "word frequencies",
     )  # fmt: skip
+
+
+def curve_of(
+    heldout: Iterable[tuple[float, float, float, float]], score: str, share: Share
+) -> list[tuple[float, float]]:
+    """As :meth:`Reading.curve`, of what :func:`heldout_of` found, also of a run that is not done."""
+    points = [
+        (share.seconds_at(step, tokens), loss if score == "nats" else bits) for step, tokens, loss, bits in heldout
+    ]
+    return [point for point in points if all(map(math.isfinite, point))]
 
 
 def heldout_of(evaluations: Mapping[str, Any]) -> tuple[tuple[float, float, float, float], ...]:

@@ -10,7 +10,7 @@ from statistics import fmean
 import numpy as np
 
 from workbench.experiments.experiment_folder import ENDED
-from workbench.experiments.readings import Reading, heldout_of
+from workbench.experiments.readings import Reading, curve_of, heldout_of
 from workbench.experiments.shown import Pick, Shown
 from workbench.experiments.words import UNITS
 from workbench.floors import Yardstick
@@ -139,8 +139,6 @@ def table_html(plan: RacePlan, now: Standing) -> str:
 
 
 def _curve(evaluations: dict[str, object], plan: RacePlan, arm: str) -> Curve:
-    points, share = heldout_of(evaluations), plan.shares[arm]
-    x_N = np.array([share.seconds_at(step, tokens) for step, tokens, _, _ in points], dtype=np.float64)
-    y_N = np.array([nats if plan.score == "nats" else bits for _, _, nats, bits in points], dtype=np.float64)
-    whole_N = np.isfinite(x_N) & np.isfinite(y_N)
-    return Curve(x_N[whole_N], y_N[whole_N])
+    points = curve_of(heldout_of(evaluations), plan.score, plan.shares[arm])
+    x_N, y_N = np.array(points, dtype=np.float64).reshape(-1, 2).T
+    return Curve(x_N, y_N)

@@ -14,7 +14,7 @@ from workbench.plots.sweep_tables import importance_table, knob_table, parallel_
 from workbench.printable import plain
 from workbench.sweeping.importance import METHOD
 from workbench.sweeping.plan import SweepPlan
-from workbench.sweeping.results import importance_caveat, seconds_of, seconds_title, shares
+from workbench.sweeping.results import seconds_of, seconds_title, shares
 from workbench.sweeping.standing import PointStanding, Standing
 from workbench.sweeping.tables import table_html
 
@@ -36,8 +36,9 @@ def picture_of(plan: SweepPlan, now: Standing) -> SweepPicture:
                 each.point.index, each.point.label, each.point.values, each.score, each.scores, seconds_of(plan, each),
                 share.memory_bytes, share.parameters,
             ))  # fmt: skip
-    return SweepPicture(UNITS[plan.score], dots, list(plan.space), _logarithmic(plan), shares(plan, now), METHOD,
-                        importance_caveat(plan, now), seconds_title(plan))  # fmt: skip
+    found, left_out = shares(plan, now)
+    return SweepPicture(UNITS[plan.score], dots, list(plan.space), _logarithmic(plan), found, METHOD, left_out,
+                        seconds_title(plan))  # fmt: skip
 
 
 def shown(plan: SweepPlan, now: Standing, status: str, lines: Sequence[str]) -> Shown:

@@ -78,20 +78,12 @@ def fronts(table: list[dict[str, Any]]) -> dict[str, list[int]]:
     }
 
 
-def shares(plan: SweepPlan, now: Standing) -> dict[str, float]:
-    """How much each knob matters; see :mod:`workbench.sweeping.importance`."""
-    done = _done(now)
+def shares(plan: SweepPlan, now: Standing) -> tuple[dict[str, float], str]:
+    """How much each knob matters, and what that leaves out; see :mod:`workbench.sweeping.importance`."""
+    done = [each for each in now.points if each.status == "done"]
     ranges = [path for path, knob in plan.space.items() if not knob.values]
-    return importance([each.point.values for each in done], [each.score for each in done], ranges)
-
-
-def importance_caveat(plan: SweepPlan, now: Standing) -> str:
-    """What :func:`shares` leave out; see :func:`~workbench.sweeping.importance.caveat`."""
-    return caveat(shares(plan, now), len(_done(now)))
-
-
-def _done(now: Standing) -> list[PointStanding]:
-    return [each for each in now.points if each.status == "done"]
+    found = importance([each.point.values for each in done], [each.score for each in done], ranges)
+    return found, caveat(found, len(done))
 
 
 def audits(plan: SweepPlan, now: Standing) -> list[Audit]:
@@ -144,7 +136,7 @@ class SweepResult(ExperimentResult):
     def of(cls, plan: SweepPlan, now: Standing, status: str, note: str = "", error: str = "",
            spared: Mapping[int, float] | None = None) -> SweepResult:  # fmt: skip
         """From one reading of a sweep."""
-        table = rows(plan, now)
+        table, (found, left_out) = rows(plan, now), shares(plan, now)
         best = None if now.best is None else {
             "point": now.best, "values": now.points[now.best].point.values, "score": now.points[now.best].score,
             "spread": finite(now.points[now.best].spread), "runs": table[now.best]["runs"],
@@ -168,9 +160,9 @@ class SweepResult(ExperimentResult):
             close=now.close,
             points=table,
             pareto=fronts(table),
-            importance=shares(plan, now),
+            importance=found,
             importance_method=METHOD,
-            importance_caveat=importance_caveat(plan, now),
+            importance_caveat=left_out,
             would_have_ended=[finite(asdict(each)) for each in audits(plan, now)],
             recipe=plan.base(each.point for each in now.points),
             trained_on=trained_on(plan.run_folder(each.point, seed) for each in now.points for seed in each.readings),
