@@ -79,7 +79,7 @@ def test_a_rung_that_cannot_be_built_is_told_before_anything_is_trained(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_eager_compiles_nothing_on_either_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_workshops_ladder_compiles_nothing_on_either_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arms: list[ladder.Arm] = []
 
     def climb(given: list[ladder.Arm], *_: object) -> None:
@@ -87,7 +87,8 @@ def test_eager_compiles_nothing_on_either_side(tmp_path: Path, monkeypatch: pyte
         raise WorkbenchError("that is all")
 
     monkeypatch.setattr(ladder, "climb", climb)
-    for options in ([], ["--eager"]):
+    monkeypatch.setattr(ladder.Stage, "train", lambda *_: [])
+    for options in ([], ["--track", "workshop"]):
         with pytest.raises(WorkbenchError, match="that is all"):
             ladder.main([*options, "--out", str(tmp_path / "ladder.json")])
     assert [arm.recipe.execution.compile for arm in arms] == [True] * 3 + [False] * 3

@@ -78,6 +78,19 @@ def test_two_runs_of_an_arm_train_side_by_side_and_none_twice(children: Children
     assert len(children.settings) == 2, "another start goes on with what is there"
 
 
+def test_runs_of_two_arms_train_side_by_side(children: Children, tmp_path: Path) -> None:
+    children.together = threading.Barrier(2)
+    with Stage(ResultsFile(tmp_path / "ladder.json", "ladder"), 2) as stage:
+        found = stage.train([(TUNED, RECIPE.with_(seed=1)), (OURS, RECIPE.with_(seed=2))])
+        assert [run["loss"] for run in found] == [5.01, 5.02]
+        children.together = threading.Barrier(1)
+        stage.train([(OURS, RECIPE.with_(seed=3))])
+        assert len(children.settings) == 2, "a process for each arm, and for what it trains later"
+        children.together = threading.Barrier(2)
+        stage.train([(TUNED, RECIPE.with_(seed=3)), (TUNED, RECIPE.with_(seed=4))])
+    assert [setting["way"] for setting in children.settings if setting.get("tuned")] == [None, {"number": 1}]
+
+
 def test_one_at_a_time_is_one_process(children: Children, tmp_path: Path) -> None:
     with Stage(ResultsFile(tmp_path / "ladder.json", "ladder"), 1) as stage:
         stage.trainer(OURS)(seeds(1, 2, 3))

@@ -9,6 +9,7 @@ closes.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import subprocess
@@ -27,14 +28,11 @@ TRAINER = "workbench.bench.timed_trainer"
 class Contender:
     """A contender in a child process that lives as long as this context; after an error it ends at once.
 
+    The child warms up from the beginning of the context; :attr:`ready` and :meth:`ask` wait for it.
+
     Args:
         environment: variables of the child beside those of this process.
-
-    Attributes:
-        ready: what the child said after its warm-up.
     """
-
-    ready: dict[str, Any]
 
     def __init__(self, module: str, setting: dict[str, Any], environment: Mapping[str, str] | None = None) -> None:
         self.name = str(setting["name"])
@@ -48,7 +46,6 @@ class Contender:
         self._child = subprocess.Popen(
             self._command, stdin=pipe, stdout=pipe, stderr=self._log, text=True, env=self._environment
         )
-        self.ready = self._read()["ready"]
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
@@ -61,12 +58,23 @@ class Contender:
         self._child.wait(timeout=60)
         self._stack.close()
 
+    @functools.cached_property
+    def ready(self) -> dict[str, Any]:
+        """What the child said after its warm-up.
+
+        Raises:
+            RuntimeError: as of :meth:`ask`.
+        """
+        said: dict[str, Any] = self._read()["ready"]
+        return said
+
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
         """Send a JSON-able message and wait for the answer.
 
         Raises:
             RuntimeError: the child has ended; its last words are quoted.
         """
+        assert self.ready is not None
         assert self._child.stdin is not None
         # A child that died between two messages: what it said before is worth more than "broken pipe".
         with contextlib.suppress(BrokenPipeError):
@@ -99,6 +107,7 @@ def take_turns(
     """
     with contextlib.ExitStack() as stack:
         stage: list[Contender] = []
+        ready: dict[str, dict[str, Any]] = {}
 
         def lost(name: str, error: RuntimeError) -> None:
             if failed is None:
@@ -109,7 +118,9 @@ def take_turns(
         for module, setting in settings:
             note(f"starting {setting['name']} (warm-up and compilation)")
             try:
-                stage.append(stack.enter_context(Contender(module, setting)))
+                each = stack.enter_context(Contender(module, setting))
+                ready[each.name] = each.ready
+                stage.append(each)
             except RuntimeError as error:
                 lost(setting["name"], error)
         answers: dict[str, list[dict[str, Any]]] = {each.name: [] for each in stage}
@@ -123,7 +134,7 @@ def take_turns(
                     lost(each.name, error)
                     stage = [other for other in stage if other is not each]
             note(f"round {number + 1} of {rounds}")
-        return {each.name: each.ready for each in stage}, {each.name: answers[each.name] for each in stage}
+        return {each.name: ready[each.name] for each in stage}, {each.name: answers[each.name] for each in stage}
 
 
 def note(text: str) -> None:

@@ -6,7 +6,7 @@ before it came to, and looks for the fewest steps after which its own decayed ru
 warm-up swept there by the same search; a rung that makes it no faster is tried, noted and left out. This on the first
 of the three seeds; then all three say how many steps each arm needs to reach the score in the mean; fresh seeds follow,
 at these steps. Seconds are of the process's processor time, on one thread, without compilation, so that a busy moment
-counts less; two runs of one arm train side by side on two cores, each with one to itself.
+counts less; two runs train side by side on two cores, each with one to itself.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def climb(
             the tuned one; our engine with the same block.
         candidates: as a track has them; each is tried on what has paid so far.
         trainer: of an arm.
-        tune: else every arm keeps its rate and warm-up, which is quick, and fair to none of them.
+        tune: else every arm keeps its rate and warm-up.
 
     Returns:
         ``target``, ``arms`` (:class:`Arm`, those that paid), ``left_out`` (what, its seconds where it reached the
@@ -242,10 +242,6 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--at-once", type=int, default=min(2, cores), metavar="N",
                         help="runs side by side, each on a core of its own (%(default)s)")  # fmt: skip
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="a knob of every arm")
-    parser.add_argument("--untuned", action="store_true", help="minutes instead of an hour or so: every arm keeps "
-                        "the rate and the warm-up that it begins with")  # fmt: skip
-    parser.add_argument("--eager", action="store_true", help="nothing is compiled, neither theirs nor ours: where "
-                        "compiling would take longer than training")  # fmt: skip
     parser.add_argument("--show", action="store_true", help="print what the results file holds, and train nothing")
     options = parser.parse_args(argv)
     if options.seeds < 1:
@@ -257,7 +253,7 @@ def main(argv: list[str]) -> int:
     if options.show:
         return _show(out)
     recipe = track.base(options.steps or track.steps).with_assignments(options.set)
-    if options.eager:
+    if track.quick:
         recipe = recipe.with_(execution={"compile": False})
     # Said here, and not by a child, or by the last rung after all others have been trained.
     recipe.execution.resolve_device()
@@ -267,13 +263,13 @@ def main(argv: list[str]) -> int:
         except RecipeError as error:
             raise RecipeError(f"the rung '{what}' cannot be tried with these options: {error}") from None
     arms = [
-        Arm(DEFAULT, "transformers' Trainer, default", THEIRS, recipe, {"tuned": False, "eager": options.eager}),
+        Arm(DEFAULT, "transformers' Trainer, default", THEIRS, recipe, {"tuned": False, "eager": track.quick}),
         Arm(
             TUNED,
             "fused AdamW, no dropout, the fastest precision and compilation",
             THEIRS,
             recipe,
-            {"tuned": True, "eager": options.eager},
+            {"tuned": True, "eager": track.quick},
         ),
         Arm("our engine", "our engine, the same block", OURS, recipe, {}),
     ]
@@ -281,24 +277,28 @@ def main(argv: list[str]) -> int:
     # A GPU has no second half.
     at_once = options.at_once if recipe.engine().device.type == "cpu" else 1
     with results.own(), Stage(results, at_once) as stage:
-        found = climb(arms, track.rungs, stage.trainer, not options.untuned)
+        if track.quick:
+            # With these both begin, whatever they come to.
+            stage.train([(arm, arm.recipe) for arm in arms[:2]])
+        found = climb(arms, track.rungs, stage.trainer, not track.quick)
         default, *others = found["arms"]
-        if not options.untuned:
+        if not track.quick:
             found["arms"] = [default, *(settled(arm, found["target"], stage.trainer(arm)) for arm in others)]
-        runs: dict[str, list[dict[str, Any]]] = {arm.name: [] for arm in found["arms"]}
         # Few seeds at a time: a slow hour hits all arms of a seed.
+        runs: dict[str, list[dict[str, Any]]] = {arm.name: [] for arm in found["arms"]}
         seeds = range(1, options.seeds + 1)
         for first in range(0, len(seeds), at_once):
-            for arm in found["arms"]:
-                some = _on_seeds(arm.recipe, seeds[first : first + at_once])
-                runs[arm.name] += stage.trainer(arm)(some)
+            some = seeds[first : first + at_once]
+            work = [(arm, recipe) for arm in found["arms"] for recipe in _on_seeds(arm.recipe, some)]
+            for (arm, _), run in zip(work, stage.train(work), strict=True):
+                runs[arm.name].append(run)
         result = {
             "target": found["target"],
             "left_out": found["left_out"],
             **summary(found["arms"], runs, found["target"]),
         }
         results.put(recipes={arm.name: arm.recipe.to_dict() for arm in found["arms"]}, seeds=options.seeds,
-                    tuned=not options.untuned, **result)  # fmt: skip
+                    tuned=not track.quick, **result)  # fmt: skip
     draw(result["waterfall"], "Seconds to the default Trainer's score", out.with_suffix(".png"))
     show(result, results.data["unigram_entropy"], Console(width=150))
     return 0

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from workbench.bench.contender import Contender, note
@@ -39,7 +38,7 @@ class Stage:
     """Trains the runs of arms in child processes, kept by module and setting, and no run twice; a context.
 
     Args:
-        at_once: runs of one arm that train side by side.
+        at_once: runs that train side by side.
     """
 
     def __init__(self, results: ResultsFile, at_once: int) -> None:
@@ -55,34 +54,41 @@ class Stage:
         self._stack.__exit__(*error)
 
     def trainer(self, arm: Arm) -> Train:
-        """Trains recipes of an arm; those that the results have are not trained again."""
-        return partial(self._train, arm)
+        """Trains recipes of an arm."""
+        return lambda recipes: self.train([(arm, recipe) for recipe in recipes])
 
-    def _train(self, arm: Arm, recipes: Sequence[Recipe]) -> list[dict[str, Any]]:
-        named = [(_key(arm, recipe), recipe) for recipe in recipes]
-        new = [each for each in named if self._results.known(*each) is None]
+    def train(self, work: Sequence[tuple[Arm, Recipe]]) -> list[dict[str, Any]]:
+        """Trains recipes of arms, neighbours side by side; those that the results have are not trained again."""
+        named = [(_key(arm, recipe), arm, recipe) for arm, recipe in work]
+        new = [(key, arm, recipe) for key, arm, recipe in named if self._results.known(key, recipe) is None]
         for first in range(0, len(new), self._at_once):
             some = new[first : first + self._at_once]
-            children = self._started(arm, len(some))
+            children = self._started([arm for _, arm, _ in some])
             with ThreadPoolExecutor(len(some)) as pool:
-                answers = pool.map(lambda child, each: child.ask({"recipe": each[1].to_dict()}), children, some)
-                for (key, recipe), run in zip(some, answers, strict=True):
+                answers = pool.map(lambda child, each: child.ask({"recipe": each[2].to_dict()}), children, some)
+                for child, (key, _, recipe), run in zip(children, some, answers, strict=True):
+                    self._results.put(**child.ready)
                     self._results.add(key, recipe, run)
                     note(f"{key}: {nats_of(run):.4f} nats, {seconds_of(run):.1f} s")
-        runs = [self._results.known(*each) for each in named]
+        runs = [self._results.known(key, recipe) for key, _, recipe in named]
         # All processes of an arm train in the way that the first of them found to be the fastest.
-        self._ways |= {_child(arm): run["way"] for run in runs if run and run.get("way")}
+        ways = {_child(arm): run.get("way") for (arm, _), run in zip(work, runs, strict=True) if run}
+        self._ways |= {name: way for name, way in ways.items() if way}
         return [run for run in runs if run]
 
-    def _started(self, arm: Arm, count: int) -> list[Contender]:
-        """Children of an arm; not of a thread, with whose end the system would end them."""
-        name = _child(arm)
-        children = self._children.setdefault(name, [])
-        while len(children) < count:
-            setting = {"name": name, "recipe": arm.recipe.to_dict(), "way": self._ways.get(name), **arm.setting}
-            children.append(self._stack.enter_context(Contender(arm.module, setting)))
-            self._results.put(**children[-1].ready)
-        return children[:count]
+    def _started(self, arms: Sequence[Arm]) -> list[Contender]:
+        """A child for each; not of a thread, with whose end the system would end them."""
+        taken: list[Contender] = []
+        for arm in arms:
+            name = _child(arm)
+            children = self._children.setdefault(name, [])
+            free = [child for child in children if child not in taken]
+            if not free:
+                setting = {"name": name, "recipe": arm.recipe.to_dict(), "way": self._ways.get(name), **arm.setting}
+                free = [self._stack.enter_context(Contender(arm.module, setting))]
+                children += free
+            taken.append(free[0])
+        return taken
 
 
 def _child(arm: Arm) -> str:
