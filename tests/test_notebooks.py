@@ -321,8 +321,9 @@ def test_all_rungs_can_be_tried_in_the_ladder_s_workshop(monkeypatch: pytest.Mon
         raise WorkbenchError("far enough")
 
     monkeypatch.setattr(ladder, "climb", climb)
+    monkeypatch.setattr(ladder.Stage, "train", lambda *_: [])
     with pytest.raises(WorkbenchError, match="far enough"):
-        ladder.main([*names["small"], *names["every"]])
+        ladder.main(names["short"])
     assert len(climbed[0]) == 3
 
 
