@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ PARTS = ("data", "forward", "backward", "optimizer")
 ENTROPY_EVERY = 5
 """Layer records per reading of the attention entropy: it is the one statistic that needs a forward pass of its own."""
 
+_SIZES = ("VmRSS", "VmHWM", "RssFile")
 Value = float | None
 
 
@@ -260,7 +262,26 @@ def _stack(tensors: Sequence[Tensor]) -> Tensor:
 
 def held_gib(device: torch.device) -> float:
     """GiB that this process holds now: what :func:`memory_gib` will count although no model takes it; 0 on a GPU."""
-    return 0.0 if device.type == "cuda" else psutil.Process().memory_info().rss / 2**30
+    if device.type == "cuda":
+        return 0.0
+    # What loading left free in the heap would be taken by the model, and counted as held before.
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+    return _own_gib("VmRSS") or psutil.Process().memory_info().rss / 2**30
+
+
+def _own_gib(name: str) -> float | None:
+    """``VmRSS`` (held) or ``VmHWM`` (at most) of this process in GiB; None where the system does not say (not Linux).
+
+    Without pages of program files, which processes share: one that was forked sees them when it touches them, and would
+    seem to take what another had before its model.
+    """
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        kib = {key: int(value.split()[0]) for key, _, value in (line.partition(":") for line in lines) if key in _SIZES}
+        return (kib[name] - kib["RssFile"]) / 2**20
+    return None
 
 
 def forget_peak(device: torch.device) -> bool:
@@ -287,7 +308,7 @@ def counted_from_now(device: torch.device, held: float) -> dict[str, Any]:
         held: by :func:`held_gib` before there was a model.
     """
     return {
-        # Of the resident memory of a CPU's trainer this much is no model's: a forecast counts what comes on top.
+        # Of the memory of a CPU's trainer this much is no model's: a forecast counts what comes on top.
         "memory_before_gib": round(held, 4),
         "memory_peak_of": "steps" if forget_peak(device) else "process",
     }
@@ -298,9 +319,9 @@ def memory_gib(device: torch.device) -> float:
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**30
     # Not getrusage's, which also holds the peak of whatever program this process was before an exec.
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-        return int(next(line for line in status if line.startswith("VmHWM:")).split()[1]) / 2**20
+    own = _own_gib("VmHWM")
+    if own is not None:
+        return own
     import resource
     import sys
 
