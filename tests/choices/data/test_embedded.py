@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from workbench import presets
 from workbench.choices.data import embedded
-from workbench.choices.data.embedded import Embedded, without_repetitions
+from workbench.choices.data.embedded import FACTOR, PRIME, Embedded, sampled_shingles, without_repetitions
 from workbench.choices.data.prepare import prepare
 from workbench.errors import DataError
 
@@ -90,10 +92,26 @@ def test_repetitions_go():
     assert remaining([sentence("bert") * 4], [sentence("roberta") * 4]) == 1
 
 
+def test_letters_of_any_language_make_words():
+    other = "été " * 40, "êta " * 40
+    assert remaining([f"the {other[0]}"], [f"the {other[1]}"]) == 2
+    assert remaining([f"ÉTÉ-12 {other[0]}"], [f"été 24 {other[0]}"]) == 1
+
+
 def test_documents_that_share_little_stay():
     texts = [["one two three four five six seven eight nine ten " * 4 + name] for name in ("a", "b")]
     other = [" ".join(f"{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(40))]
     assert remaining(texts[0], other) == 2
+
+
+def test_shingles_are_values_of_a_polynomial_within_each_paragraph():
+    random = Random(0)
+    for paragraphs in ([], [[1] * 7], [[(1 << 32) - 1] * 90, [], [5] * 8], *(
+        [[random.getrandbits(32) for _ in range(random.choice((0, 7, 8, 50)))] for _ in range(5)] for _ in range(50)
+    )):  # fmt: skip
+        runs = [[sums[i : i + 8] for i in range(len(sums) - 7)] for sums in paragraphs]
+        values = [[reduce(lambda value, x: (value * FACTOR + x) % PRIME, run, 0) for run in each] for each in runs]
+        assert sampled_shingles(paragraphs) == [[value for value in each if value % 4 == 0] for each in values]
 
 
 @pytest.mark.process
