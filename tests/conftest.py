@@ -15,8 +15,10 @@ import pytest
 from filelock import FileLock
 
 from tests.corpus import write_corpus
-from tests.documents import ROOT, Executed, execute
+from tests.documents import ROOT, Executed, execute, held_without_compiler, without_compiler
 from workbench.runs.queue.settings import write_settings
+
+__all__ = ["held_without_compiler"]
 
 pytest_plugins = ("tests.costs",)
 FIRST_TRY_CHARACTERS = 2000
@@ -78,7 +80,7 @@ def embedded_seconds(shared_cache: Path, session_folder: Path) -> float:
 
 
 @pytest.fixture(scope="session")
-def readme(tmp_path_factory: pytest.TempPathFactory) -> Executed:
+def readme(tmp_path_factory: pytest.TempPathFactory, held_without_compiler: None) -> Executed:
     """README's commands, run once: who looks at what they left belongs to the group "readme".
 
     They find one package's documentation for that of all: the text is no other to them, but to score a run nine times
@@ -92,7 +94,8 @@ def readme(tmp_path_factory: pytest.TempPathFactory) -> Executed:
         patch.setenv("WORKBENCH_CACHE", str(folder / "cache"))
         part = Embedded(packages=("numpy",))
         cached_documents("documentation", Embedded().sources(), lambda: part._harvest(print), print)
-        return execute(ROOT / "README.md", folder, patch)
+        without_compiler(patch)
+        return execute(ROOT / "README.md", folder)
 
 
 @pytest.fixture(scope="session")

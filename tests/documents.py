@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,18 +45,33 @@ def commands(path: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith(("#", *_SETUP))]
 
 
-def execute(path: Path, folder: Path, patch: pytest.MonkeyPatch) -> Executed:
-    """Run a document's commands in an empty folder, with the repository's notebooks where they expect them.
-
-    Args:
-        patch: keeps the environment that they need.
-    """
-    (folder / "notebooks").symlink_to(ROOT / "notebooks")
+def without_compiler(patch: pytest.MonkeyPatch) -> None:
+    """Have commands train eagerly, by torch's own switch: compiling takes minutes, and is tested where runs resume."""
     patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-    # Eager, by torch's own switch: compiling these models costs two minutes, and is tested where runs resume.
     patch.setenv("TORCH_COMPILE_DISABLE", "1")
-    # Or each of them would load torch anew for its trainer.
-    held.hold()
+
+
+@pytest.fixture(scope="session")
+def held_without_compiler() -> Iterator[None]:
+    """A process held ready for them, or each would load torch for its trainer; beside the one of all other tests.
+
+    Who uses it belongs to the group "readme".
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(held, "_held", [])
+        with pytest.MonkeyPatch.context() as environment:
+            without_compiler(environment)
+            held.hold()
+        ours = held._held
+    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(held, "_held", ours)
+        held.release()
+
+
+def execute(path: Path, folder: Path) -> Executed:
+    """Run a document's commands in an empty folder, with the repository's notebooks where they expect them."""
+    (folder / "notebooks").symlink_to(ROOT / "notebooks")
     ended: dict[str, subprocess.CompletedProcess[str]] = {}
     for line in commands(path):
         ended[line] = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, check=False)

@@ -18,7 +18,7 @@ import pytest
 from papermill.exceptions import PapermillExecutionError
 
 import workbench
-from tests.documents import ROOT, Executed, blocks
+from tests.documents import ROOT, Executed, blocks, without_compiler
 from tests.forecasting.machine_rates import RATES
 from workbench.bench import ladder
 from workbench.errors import RecipeError, RunFailed, WorkbenchError
@@ -284,10 +284,11 @@ class TestClaims:
         assert all(len(plan.arms) >= 2 and len(plan.seeds) == names["seeds"] for plan in plans)
         assert not (place / "none").exists()
 
+    @pytest.mark.xdist_group("readme")
+    @pytest.mark.usefixtures("held_without_compiler")
     @pytest.mark.process
     def test_headless(self, place: Path, learnable: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-        # By torch's own switch: compiling takes a minute, and is tested elsewhere.
-        monkeypatch.setenv("TORCH_COMPILE_DISABLE", "1")
+        without_compiler(monkeypatch)
         run_notebook(place, "43_execution", budget="20 steps", seeds=1, precision="fp32", overrides=learnable)
         (result,) = (cell.outputs for cell in _code(place / "43_execution.ipynb") if cell.id == "result")
         assert re.search(r"ours is \d+\.\d\dx as fast as eager, [+-]\d+%", result[0]["text"])

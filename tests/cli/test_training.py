@@ -152,14 +152,15 @@ def test_paths_of_a_recipe_are_absolute(tmp_path: Path, monkeypatch: pytest.Monk
     assert recipe.to_dict()["data"]["tokenizer"]["name"] == str(tmp_path / "tok")
 
 
+@pytest.mark.parametrize("verb", ["launch", "train"])
 @pytest.mark.parametrize("started", [True, False])
 def test_a_launch_lets_go_of_the_trainer_that_it_held_and_of_no_other(
-    started: bool, monkeypatch: pytest.MonkeyPatch
+    verb: str, started: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released: list[None] = []
     monkeypatch.setattr(held, "hold", lambda: started)
     monkeypatch.setattr(held, "release", lambda: released.append(None))
-    assert main(["launch", "--preset", "fsat"]) == 2
+    assert main([verb, "--preset", "fsat"]) == 2
     assert bool(released) is started
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ import pytest
 
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
+from workbench.loading import COMPILER
 from workbench.recipe import Recipe
 from workbench.runs.folder import RunFolder
 from workbench.runs.state import read_state
@@ -63,14 +66,68 @@ def build(prepared: PreparedData) -> Callable[..., Training]:
         training.close()
 
 
+_forks = multiprocessing.get_context("forkserver")
+_forks.set_forkserver_preload(["workbench.training.worker", "workbench.training.session", COMPILER])
+
+
+class Forked:
+    """A worker that is forked from a process which has loaded torch, and what tests ask of a process."""
+
+    def __init__(self, arguments: list[str], log: Path, before: Callable[[], None] | None) -> None:
+        self._process = _forks.Process(target=_work, args=(arguments, str(log), dict(os.environ), before))
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+        self.kill = self._process.kill
+
+    def send_signal(self, number: int) -> None:
+        """To the process itself."""
+        os.kill(self.pid, number)
+
+    def poll(self) -> int | None:
+        """Its exit code, negative after a signal; None as long as it lives."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, once it has ended."""
+        self._process.join(timeout)
+        code = self.poll()
+        assert code is not None, f"process {self.pid} has not ended after {timeout} s"
+        return code
+
+
+def _work(arguments: list[str], log: str, environment: dict[str, str], before: Callable[[], None] | None) -> None:
+    from workbench.training.worker import main
+
+    began = time.monotonic()
+    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    for number in (1, 2):
+        os.dup2(descriptor, number)
+    os.environ.clear()
+    os.environ.update(environment)
+    if before is not None:
+        before()
+    sys.exit(main(arguments, began))
+
+
 class LiveRun:
     """A run folder and the worker process that trains it."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
+
+    def fork(self, *options: str, before: Callable[[], None] | None = None) -> LiveRun:
+        """Have a worker train that need not load torch: for what happens afterwards.
+
+        Args:
+            before: is called in its process first; a function of a module.
+        """
+        self.process = Forked([str(self.folder.path), *options], self.folder.log, before)
+        return self
 
     def start(self, *options: str) -> LiveRun:
+        """Have a new process train, from its first import."""
         command = [sys.executable, "-m", "workbench.training.worker", str(self.folder.path), *options]
         log = self.folder.log.open("ab")
         self.process = subprocess.Popen(command, stdout=log, stderr=log)

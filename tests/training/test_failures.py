@@ -144,7 +144,7 @@ def test_a_really_full_disk_pauses_the_run_and_freed_space_lets_it_go_on(
     recipe = tiny.with_(budget={"amount": 100_000, "unit": "steps", "evaluations": 1, "checkpoint_seconds": 0.2})
     whole, run = live(recipe), live(recipe, disk.path)
     fill_reserve(run.folder)
-    run.start()
+    run.fork()
     run.until(lambda run: checkpoint.checkpoints(run.folder.checkpoints))
     disk.fill()
     run.until(lambda run: run.state.status == "paused")
@@ -196,7 +196,7 @@ def test_a_worker_that_ends_on_a_full_disk_says_why(
 def test_a_suspended_run_is_stalled_until_it_goes_on(tiny: Recipe, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGSTOP to a real worker; the clock of day has nothing to do with it."""
     monkeypatch.setattr(state, "STALLED_SECONDS", 3.0)
-    run = live(tiny.with_(budget={"amount": 10_000_000, "unit": "steps"})).start()
+    run = live(tiny.with_(budget={"amount": 10_000_000, "unit": "steps"})).fork()
     run.until(lambda run: run.steps_said > 0)
     assert run.process is not None
     listing = Listing(run.folder.path.parent)
@@ -216,7 +216,7 @@ def test_a_suspended_run_is_stalled_until_it_goes_on(tiny: Recipe, live: Live, m
 
 def test_a_run_whose_folder_is_deleted_ends_and_leaves_nothing(tiny: Recipe, live: Live) -> None:
     """Budget for hours: only the look at its folder can end it."""
-    run = live(tiny.with_(budget={"amount": 10_000_000, "unit": "steps", "checkpoint_seconds": 0.02})).start()
+    run = live(tiny.with_(budget={"amount": 10_000_000, "unit": "steps", "checkpoint_seconds": 0.02})).fork()
     run.until(lambda run: checkpoint.checkpoints(run.folder.checkpoints))
     while run.folder.path.exists():
         shutil.rmtree(run.folder.path, ignore_errors=True)
@@ -227,7 +227,7 @@ def test_a_run_whose_folder_is_deleted_ends_and_leaves_nothing(tiny: Recipe, liv
 def test_a_paused_run_whose_folder_is_moved_ends(tiny: Recipe, live: Live, tmp_path: Path) -> None:
     run = live(tiny)
     control.send(run.folder, "pause")
-    run.start()
+    run.fork()
     run.until(lambda run: run.state.status == "paused")
     moved = RunFolder(run.folder.path.rename(tmp_path / "moved"))
     assert run.wait(60) == 1

@@ -183,14 +183,14 @@ def test_batches_that_move_resume_bit_for_bit(tiny: Recipe, live: Live, data: di
 def test_kill_at_a_random_step_and_resume(tiny: Recipe, live: Live) -> None:
     """kill -9 of a real worker, twice; telemetry that ran ahead of the checkpoint is rewound."""
     recipe = tiny.with_(budget={"amount": 150, "unit": "steps", "evaluations": 1, "checkpoint_seconds": 0.2})
-    straight, killed = live(recipe), live(recipe).start()
+    straight, killed = live(recipe), live(recipe).fork()
     step = random.randint(20, 80)
     killed.until(lambda run: run.steps_said >= step and any(run.folder.checkpoints.glob("step-*/manifest.json")))
     assert killed.process is not None
     killed.process.send_signal(signal.SIGKILL)
     killed.wait()
-    killed.start("--resume")
-    train(straight)  # while the other process loads torch
+    killed.fork("--resume")
+    train(straight)  # while the other process trains
     assert killed.wait() == 0, killed.log
     ends = [checkpoint.load_latest(run.folder.checkpoints) for run in (straight, killed)]
     assert ends[0] is not None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -15,27 +17,11 @@ from workbench.runs import control
 
 Live = Callable[[Recipe], LiveRun]
 
-# As code in C or Rust does that calls back into Python.
-DRESSED = """
-import os, signal, sys
-from workbench.recipe import Recipe
-from workbench.training import worker
-
-def load(path):
-    try:
-        os.kill(os.getpid(), signal.SIGTERM)
-    except BaseException as stop:
-        raise RuntimeError("an error of its own") from stop
-
-Recipe.load = load
-sys.exit(worker.main(sys.argv[1:]))
-"""
-
 
 @pytest.mark.process
 def test_a_stop_ends_a_calibration(tiny: Recipe, live: Live) -> None:
     execution = {"kind": "auto", "device": "cpu", "threads": 1, "layers_every": 5}
-    run = live(tiny.with_(execution=execution, budget="1000000 steps")).start()
+    run = live(tiny.with_(execution=execution, budget="1000000 steps")).fork()
     run.until(lambda run: run.state.message.startswith("preparing: measuring which knobs"))
     request = control.send(run.folder, "stop")
     # It may take half a minute, and is given up instead.
@@ -59,16 +45,28 @@ def test_a_signal_ends_the_loading_of_torch(tiny: Recipe, live: Live) -> None:
     assert (run.state.status, run.state.step, run.state.exit_code) == ("stopped", 0, 0)
     assert run.state.message == "stopped by SIGTERM, before the first step"
 
-    run.start("--resume")
+    run.fork("--resume")
     assert run.wait() == 0, run.log
     assert (run.state.status, run.state.step) == ("finished", 20)
 
 
+def dress_stops() -> None:
+    """As code in C or Rust does that calls back into Python."""
+
+    def load(path: Path) -> Recipe:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except BaseException as stop:
+            raise RuntimeError("an error of its own") from stop
+        raise AssertionError(f"no stop came while {path} was read")
+
+    Recipe.load = load  # type: ignore[method-assign]
+
+
 @pytest.mark.process
 def test_a_stop_that_turned_into_another_error_on_the_way_is_a_stop(tiny: Recipe, live: Live) -> None:
-    run = live(tiny)
-    done = subprocess.run([sys.executable, "-c", DRESSED, str(run.folder.path)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    run = live(tiny).fork(before=dress_stops)
+    assert run.wait() == 0, run.log
     assert (run.state.status, run.state.error) == ("stopped", "")
     assert run.state.message == "stopped by SIGTERM, before the first step"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -84,7 +85,7 @@ def test_a_run_from_start_to_finish(tiny: Recipe, live: Live) -> None:
 @pytest.mark.process
 def test_requests_of_a_running_worker(tiny: Recipe, live: Live) -> None:
     """One process, because each costs seconds of imports: pause, resume, set, evaluate, checkpoint, stop, SIGTERM."""
-    run = live(tiny.with_(budget="1000000 steps")).start()
+    run = live(tiny.with_(budget="1000000 steps")).fork()
     run.until(lambda r: r.steps_said > 3)
     assert run.state.status == "running"
     assert actual_status(run.folder) == "running"
@@ -162,19 +163,16 @@ def test_out_of_memory_names_the_knobs(tiny: Recipe) -> None:
     assert not re.search("execution.(recompute|optimizer_states|micro_batch_size [^1])", text)
 
 
-def trained_within(run: LiveRun, gib: int) -> str:
-    """Train in a process that may hold so many addresses: what is asked beyond, the allocator does not get."""
-    code = f"import resource, runpy; resource.setrlimit(resource.RLIMIT_AS, ({gib} << 30, {gib} << 30)); "
-    code += "runpy.run_module('workbench.training.worker', run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", code, str(run.folder.path)], capture_output=True, text=True)
-    return done.stderr
+def little_memory() -> None:
+    """So many addresses: what is asked beyond, the allocator does not get."""
+    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 
 
 @pytest.mark.process
 def test_a_run_that_finds_too_little_memory_says_how_much_is_missing(tiny: Recipe, live: Live) -> None:
     run = live(tiny.with_(data={"batch_size": 512}, architecture={"ffn_width": 131072}))
-    log = trained_within(run, 6)
-    assert run.state.status == "failed", log
+    assert run.fork(before=little_memory).wait() == 1, run.log
+    assert run.state.status == "failed", run.log
     missing = re.search(r"so at least ([\d.]+) GiB are missing", run.state.error)
     assert missing is not None, run.state.error
     assert 0 < float(missing[1]) < 6

@@ -9,6 +9,7 @@ import math
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -97,18 +98,24 @@ def launch(options: argparse.Namespace) -> int:
     """Start in the background, print the run id."""
     from workbench.runs.launch import launch as start
 
-    # While this process loads torch to read the recipe, the trainer does on another core.
-    ours = held.hold()
-    try:
+    with _held():
         # On stderr: stdout holds the id and nothing else.
         run = start(_launchable(options), runs_dir=options.runs, **_queued(options))
-    finally:
-        if ours:
-            held.release()
     status = run.status
     answer = {"run": run.id, "state": status, "folder": str(run.folder.path), **queue_facts(run.folder, status)}
     print(json.dumps(answer) if options.json else run.id)
     return 0
+
+
+@contextlib.contextmanager
+def _held() -> Iterator[None]:
+    """While this process loads torch to read the recipe, the trainer does on another core."""
+    ours = held.hold()
+    try:
+        yield
+    finally:
+        if ours:
+            held.release()
 
 
 def _queued(options: argparse.Namespace) -> dict[str, Any]:
@@ -160,17 +167,18 @@ def train(options: argparse.Namespace) -> int:
 
     if options.target_loss is not None and not math.isfinite(options.target_loss):
         raise RecipeError(f"--target-loss {options.target_loss} is not a number of nats")
-    # Complete before anything starts: a mistyped knob leaves no run folder behind.
-    recipe = _launchable(options)
-    if options.profile and recipe.budget.unit == "steps" and recipe.budget.amount <= 2 * STEPS:
-        raise RecipeError(
-            f"--profile looks into {2 * STEPS} steps, and the budget ends after {recipe.budget.amount:g}; "
-            f"give it at least {2 * STEPS + 1}"
-        )
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
-    # Tied to this process: a foreground command that is killed must leave nothing running behind.
-    run = start(recipe, on="inline", runs_dir=options.runs, **_queued(options))
+    with _held():
+        # Complete before anything starts: a mistyped knob leaves no run folder behind.
+        recipe = _launchable(options)
+        if options.profile and recipe.budget.unit == "steps" and recipe.budget.amount <= 2 * STEPS:
+            raise RecipeError(
+                f"--profile looks into {2 * STEPS} steps, and the budget ends after {recipe.budget.amount:g}; "
+                f"give it at least {2 * STEPS + 1}"
+            )
+        signal.signal(signal.SIGTERM, _interrupt)
+        signal.signal(signal.SIGHUP, _interrupt)
+        # Tied to this process: a foreground command that is killed must leave nothing running behind.
+        run = start(recipe, on="inline", runs_dir=options.runs, **_queued(options))
     waiting = WaitForSpace(run)
     interrupted = _follow_to_the_end(run, options.profile, None if somebody_there(options.json) else waiting)
     # The supervisor lives no longer than we do, and it still has the report to write.

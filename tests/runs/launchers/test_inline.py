@@ -1,25 +1,32 @@
-"""An inline run leaves nothing behind when the process that launched it is killed."""
+"""Inline runs leave nothing behind when the process that launched them is killed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.runs.conftest import processes_of
 from tests.runs.launchers.test_local import launch_elsewhere
 from tests.runs.tiny import tiny_recipe, wait_until
+from workbench.runs.folder import read_object
 from workbench.runs.run import Run
 
 
 @pytest.mark.process
-def test_an_inline_run_ends_with_its_launcher(corpus: Path, root: Path, tmp_path: Path) -> None:
+def test_inline_runs_end_with_their_launcher(corpus: Path, root: Path, tmp_path: Path) -> None:
+    """One is forked from a process that is held ready, one has new processes."""
     recipe = tiny_recipe(corpus, steps=100_000).save(tmp_path / "recipe.json")
-    launcher, run_id = launch_elsewhere(recipe, root, "inline")
-    run = Run(run_id, root)
-    wait_until(lambda: len(processes_of(root)) == 2, 30, "supervisor and trainer")
+    launcher, ids = launch_elsewhere(recipe, root, "inline", ("on", "off"))
+    runs = [Run(each, root) for each in ids]
+    supervisors = [psutil.Process(read_object(run.folder.launched)["pid"]) for run in runs]
+    assert [each.ppid() == launcher.pid for each in supervisors] == [False, True]
+    wait_until(lambda: len(processes_of(root)) == 4, 30, "supervisors and trainers")
     launcher.kill()
+    # Before anybody has looked at its end, too.
+    wait_until(lambda: not processes_of(root), 3, "the end of all")
     launcher.communicate()
-    wait_until(lambda: not processes_of(root), 3, "the end of both")
-    assert run.status == "failed"
-    assert "process that launched this run has ended" in run.state.error
+    for run in runs:
+        assert run.status == "failed"
+        assert "process that launched this run has ended" in run.state.error

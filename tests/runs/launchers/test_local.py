@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,32 +17,39 @@ from workbench.runs.catalogue.run_list import runs
 from workbench.runs.run import Run
 
 LAUNCHER = """
-import sys, time
+import os, sys, time
 from workbench.recipe import Recipe
 from workbench.runs.launch import launch
-run = launch(Recipe.load(sys.argv[1]), on=sys.argv[3], runs_dir=sys.argv[2], name="from <elsewhere>")
-print(run.id, flush=True)
+recipe, root, on, *ways = sys.argv[1:]
+for os.environ["WORKBENCH_HOLD"] in ways:
+    print(launch(Recipe.load(recipe), on=on, runs_dir=root, name="from <elsewhere>").id, flush=True)
 time.sleep(600)
 """
 
 
-def launch_elsewhere(recipe: Path, root: Path, on: str) -> tuple[subprocess.Popen[str], str]:
-    """A run launched by another process, which then sleeps; returns that process and the run's id."""
+def launch_elsewhere(
+    recipe: Path, root: Path, on: str, ways: Sequence[str] = ("on",)
+) -> tuple[subprocess.Popen[str], list[str]]:
+    """Runs launched by another process, which then sleeps; returns that process and the runs' ids.
+
+    Args:
+        ways: value of $WORKBENCH_HOLD for each.
+    """
     child = subprocess.Popen(
-        [sys.executable, "-c", LAUNCHER, str(recipe), str(root), on],
+        [sys.executable, "-c", LAUNCHER, str(recipe), str(root), on, *ways],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
     assert child.stdout is not None
-    return child, child.stdout.readline().strip()
+    return child, [child.stdout.readline().strip() for _ in ways]
 
 
 @pytest.mark.usefixtures("reports")
 @pytest.mark.process
 def test_a_run_outlives_its_launcher_and_obeys_a_stranger(corpus: Path, root: Path, tmp_path: Path) -> None:
     recipe = tiny_recipe(corpus, steps=100_000).save(tmp_path / "recipe.json")
-    launcher, run_id = launch_elsewhere(recipe, root, "local")
+    launcher, (run_id,) = launch_elsewhere(recipe, root, "local")
     try:
         # What Jupyter does to a kernel: interrupt its process group, then kill it.
         os.killpg(launcher.pid, signal.SIGINT)

@@ -19,6 +19,5 @@ class InlineLauncher(Launcher):
 
     def start(self, folder: RunFolder, descriptors: Mapping[str, int], working_folder: Path, resume: bool) -> int:
         """See :meth:`Launcher.start`."""
-        # The supervisor compares it with its parent's pid: an orphan is handed to another process, and the pid changes.
         options = ["--with-parent", str(os.getpid()), *(["--resume"] if resume else [])]
         return start_supervisor(folder, descriptors, working_folder, options, own_session=False)

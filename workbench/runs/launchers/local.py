@@ -41,7 +41,8 @@ def start_supervisor(
 
     Args:
         folder: the run's folder. descriptors: see :meth:`Launcher.start`. working_folder: where recipe paths start.
-        own_session: leave the caller's session, else only its process group (so that Ctrl-C is the caller's to read).
+        own_session: leave the caller's session, else only its process group (so that Ctrl-C is the caller's to read);
+            what is forked from a process that is held ready leaves both.
         python: to start it with; empty: this one. settings: environment variables beside this process's.
 
     Raises:
@@ -50,7 +51,7 @@ def start_supervisor(
     arguments, environment = [str(folder.path), *options], child_environment(**settings or {})
     command = module_command("workbench.runs.launchers.supervisor", *arguments)
     # What is held ready has loaded torch; one that waits for its turn, perhaps for hours, must not keep that in memory.
-    here_and_now = own_session and not python and read_state(folder).status != "queued"
+    here_and_now = not python and read_state(folder).status != "queued"
     # Appended to: what earlier attempts said stays, and supervisor and trainer never overwrite each other.
     with folder.log.open("ab") as log:
         order = Order(arguments, str(working_folder), environment, log.fileno(), dict(descriptors))

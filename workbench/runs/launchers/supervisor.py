@@ -15,8 +15,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
+
+import psutil
 
 from workbench.errors import RunError
 from workbench.printable import sentence
@@ -80,7 +83,7 @@ def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
     parser = argparse.ArgumentParser(prog="workbench.runs.launchers.supervisor")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
-    parser.add_argument("--with-parent", type=int, metavar="PID", help="end when this parent process ends")
+    parser.add_argument("--with-parent", type=int, metavar="PID", help="end when this process, the launcher, ends")
     arguments = sys.argv[1:] if argv is None else argv
     options = parser.parse_args(arguments)
     folder = RunFolder(options.folder.absolute())
@@ -100,7 +103,8 @@ def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
     # A service manager that ends us asks politely first: pass it on as a request, so that a checkpoint is kept.
     signal.signal(signal.SIGTERM, lambda *_: _ask_to_stop(folder))
     waits = not turn.running
-    why = wait_for_turn(folder, lock, turn, options.with_parent)
+    abandoned = _abandoned(options.with_parent)
+    why = wait_for_turn(folder, lock, turn, abandoned)
     if turn.problem:
         _log(f"supervisor: {turn.problem}")
     if waits and not why and options.with_parent is None and _replaced(arguments, lock, turn):
@@ -108,7 +112,7 @@ def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
     if why:
         code = _end_unbegun(folder, why)
     else:
-        code = _supervise(folder, lock, turn, options.resume, options.with_parent, start or start_trainer)
+        code = _supervise(folder, lock, turn, options.resume, abandoned, start or start_trainer)
     remember_end(folder)
     turn.leave()
     # From here on the run may be resumed or deleted: a report needs no lock.
@@ -147,7 +151,32 @@ def _end_unbegun(folder: RunFolder, why: str) -> int:
     return 1 if why == ABANDONED else 0
 
 
-def _supervise(folder: RunFolder, lock: int, turn: Turn, resume: bool, parent: int | None, start: Starter) -> int:
+def _abandoned(launcher: int | None) -> Callable[[], bool]:
+    """What says whether the process that a run is tied to has ended; None: it is tied to none.
+
+    Looked at rather than asked for with prctl, which would bind us to the thread that launched the run.
+    """
+    if launcher is None:
+        return lambda: False
+    if os.getppid() == launcher:
+        # An orphan is handed to another process.
+        return lambda: os.getppid() != launcher
+    # Forked from one that was held ready, unless the launcher has ended already.
+    try:
+        process = psutil.Process(launcher)
+    except psutil.Error:
+        return lambda: True
+    return lambda: not process.is_running() or _unreaped(process)
+
+
+def _unreaped(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return True
+
+
+def _supervise(folder: RunFolder, lock: int, turn: Turn, resume: bool, left: Callable[[], bool], start: Starter) -> int:
     kills_before, log_before = _out_of_memory_kills(), _size(folder.log)
     try:
         arguments = [str(folder.path), *(["--resume"] if resume else [])]
@@ -156,7 +185,7 @@ def _supervise(folder: RunFolder, lock: int, turn: Turn, resume: bool, parent: i
     except OSError as error:
         write_state(folder, status="failed", error=f"the trainer could not be started: {error}", exit_code=127)
         return 127
-    code, abandoned = _wait(worker, turn, parent)
+    code, abandoned = _wait(worker, turn, left)
     try:
         no_memory = code == -signal.SIGKILL and _out_of_memory_kills() > kills_before
         why = _ABANDONED if abandoned else _why(code, no_memory, has_checkpoint(folder.checkpoints))
@@ -186,12 +215,11 @@ def start_trainer(arguments: list[str], environment: dict[str, str], descriptors
     )
 
 
-def _wait(worker: Trainer, turn: Turn, parent: int | None) -> tuple[int, bool]:
-    """Wait for the trainer, end what it left; its exit code (negative: a signal), whether ``parent`` had ended."""
+def _wait(worker: Trainer, turn: Turn, left: Callable[[], bool]) -> tuple[int, bool]:
+    """Wait for the trainer, end what it left; its exit code (negative: a signal), whether it was ``left`` alone."""
     abandoned = False
     while os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
-        # Looked at rather than asked for with prctl, which would bind us to the thread that launched the run.
-        if parent is not None and os.getppid() != parent:
+        if left():
             abandoned = True
             worker.kill()
         turn.keep()

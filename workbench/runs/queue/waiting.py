@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from workbench.runs import control
@@ -27,12 +28,12 @@ def mark_waiting(folder: RunFolder, turn: Turn) -> None:
         write_state(folder, status="queued", message=WAITING)
 
 
-def wait_for_turn(folder: RunFolder, lock: int, turn: Turn, parent: int | None = None) -> str:
+def wait_for_turn(folder: RunFolder, lock: int, turn: Turn, abandoned: Callable[[], bool]) -> str:
     """Wait until the run may train; returns nothing then, else why it will not: :data:`STOPPED` or :data:`ABANDONED`.
 
     Args:
         lock: descriptor of the run's lock.
-        parent: pid of the process that the run is tied to.
+        abandoned: whether the process that the run is tied to has ended.
     """
     if turn.claim():
         return ""
@@ -40,7 +41,7 @@ def wait_for_turn(folder: RunFolder, lock: int, turn: Turn, parent: int | None =
         # Deleted or moved away with its folder: nothing of it is to come back.
         if os.fstat(lock).st_nlink == 0 or not folder.lock.exists():
             return STOPPED
-        if parent is not None and os.getppid() != parent:
+        if abandoned():
             return ABANDONED
         if _asked_to_stop(folder):
             return STOPPED
