@@ -59,3 +59,11 @@ def test_the_beginning_of_a_process_is_known_to_a_tick() -> None:
     began = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     # Starts are counted in hundredths; counted from a boot in whole seconds, they were up to one second too early.
     assert before - 0.02 <= began <= before + 0.5
+
+
+@pytest.mark.process
+def test_a_notebook_is_read_without_a_parser_of_addresses() -> None:
+    """jsonschema builds one from a grammar, in two seconds of a core, wherever its package is installed."""
+    program = "import sys, nbformat; print('rfc3987_syntax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n", "constraints.txt names the jsonschema that does without"
