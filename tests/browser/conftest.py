@@ -195,9 +195,9 @@ def desk(browser: Browser) -> Iterator[BrowserContext]:
         yield context
 
 
-@pytest.fixture
-def page(desk: BrowserContext, server: Server, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A page with JupyterLab as a test before has left it, or empty; no kernel outlives the test.
+@contextmanager
+def desk_page(desk: BrowserContext, server: Server, name: str) -> Iterator[Page]:
+    """The one page, with JupyterLab as a test before has left it, or empty; no kernel outlives the block.
 
     See :class:`tests.browser.jupyter.Notebook`, which closes what is open.
     """
@@ -210,10 +210,17 @@ def page(desk: BrowserContext, server: Server, request: pytest.FixtureRequest) -
     yield page
     broken = page.locator(BROKEN).count()
     if failed := len(_failures) > before or broken > 0:
-        _keep(page, request.node.name.replace("/", "-"))
+        _keep(page, name.replace("/", "-"))
     console.close()
     if failed or page.locator(".jp-Dialog").count():
         page.close()  # whatever state it is in, the next test shall not meet it
     server.shut_kernels_down()
     assert not broken, f"{broken} widgets that ipywidgets could not draw"
     assert console.complaints == [], "the console: " + "\n".join(console.complaints)
+
+
+@pytest.fixture
+def page(desk: BrowserContext, server: Server, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The one page, for one test."""
+    with desk_page(desk, server, request.node.name) as page:
+        yield page

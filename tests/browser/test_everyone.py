@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.browser.axe import COLOURS, ROOTS, violations
-from tests.browser.conftest import RESULTS, pages
+from tests.browser.conftest import RESULTS, desk_page
 from tests.browser.jupyter import Notebook, choose_theme
 from tests.browser.lab import long_recipe, open_lab, watch_first, write_lab
 from tests.browser.looks import controls, expect_curve, still, unfit
@@ -38,14 +38,12 @@ def run(server: Server, corpus: Path) -> Iterator[Run]:
 
 
 @pytest.fixture(scope="module")
-def shown(browser: Browser, server: Server, corpus: Path, run: Run) -> Iterator[Page]:
+def shown(desk: BrowserContext, server: Server, corpus: Path, run: Run) -> Iterator[Page]:
     """One page with the Lab and the live view of the run, for all tests that only look."""
-    with pages(browser, "everyone") as open_one:
-        page = open_one()
+    with desk_page(desk, server, "everyone") as page:
         open_lab(page, server, corpus)
         watch_first(page)
         yield page
-    server.shut_kernels_down()
 
 
 @pytest.fixture

@@ -122,8 +122,10 @@ def test_the_view_moves_and_is_steered_after_the_kernel_was_restarted(page: Page
     assert notebook.complaints == []
 
 
-def test_of_two_pages_one_steers_and_the_other_may_take_over(new_page: Open, server: Server, run: Run) -> None:
-    ann, bob = new_page(), new_page()
+def test_of_two_pages_one_steers_and_the_other_may_take_over(
+    page: Page, new_page: Open, server: Server, run: Run
+) -> None:
+    ann, bob = page, new_page()
     open_view(ann, server, run, "ann.ipynb")
     open_view(bob, server, run, "bob.ipynb")
     hers, his = Steer(ann), Steer(bob)
