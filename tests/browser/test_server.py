@@ -154,6 +154,8 @@ def test_of_two_pages_one_steers_and_the_other_may_take_over(
     expect(hers.who).to_have_text("")
     hers.set("optimizer.lr", "0.125")
     expect(hers.said(hers.knob)).to_contain_text("0.5 -> 0.125")
+    hers.toggle.click()  # her page stays open
+    expect(his.who).to_have_text("")
 
 
 def test_the_view_moves_and_is_steered_after_the_kernel_died(new_page: Open, server: Server, run: Run) -> None:

@@ -27,20 +27,24 @@ const at = (cursor, [header, block]) => [{ ...header, cursor }, block];
 const beat = (seq, cursor) => [{ type: "beat", seq, cursor }, undefined];
 const values = (store) => [...store.runs[0].series.get("loss").values.view()];
 
-/** A real HTTP server on this machine that answers with `reply(request, body)`: [status, body]. */
+/** For which the server holds a question, of the clock of the tests. */
+const HELD_MS = 1000;
+
+/** A real HTTP server on this machine that answers with `reply(request, hold)`: [status, body]; `hold` lets time pass. */
 async function served(reply, use) {
   const asked = [];
+  const clock = { time: 1e6 };
+  const hold = () => void (clock.time += HELD_MS);
   const http = createServer(async (request, response) => {
     let body = "";
     for await (const part of request) body += part;
     asked.push({ method: request.method, url: new URL(request.url, "http://x"), headers: request.headers, body });
-    const [status, said, headers = {}] = reply(asked.at(-1));
+    const [status, said, headers = {}] = reply(asked.at(-1), hold);
     response.writeHead(status, headers).end(said instanceof Uint8Array ? said : JSON.stringify(said));
   });
   await new Promise((done) => http.listen(0, "127.0.0.1", done));
   try {
     const base = `http://127.0.0.1:${http.address().port}/user/ada/`;
-    const clock = { time: 1e6 };
     const rest = async (ms) => void (clock.time += ms);
     const server = new Server(base, { cookies: () => "a=1; _xsrf=2|abc|def; b=2", now: () => clock.time, rest });
     await use(server, asked, clock);
@@ -172,7 +176,11 @@ test("a refusal is told, with its reason, and a run that ends unasked too", asyn
 test("an answer that does not come is no error, and a server in trouble is waited for", async () => {
   let looks = 0;
   await served(
-    ({ method }) => (method === "POST" ? [202, { request: "r" }] : (looks += 1) === 1 ? [502, {}] : [200, { answered: false, done: null, status: "running" }]),
+    ({ method }, hold) => {
+      if (method === "POST") return [202, { request: "r" }];
+      hold();
+      return (looks += 1) === 1 ? [502, {}] : [200, { answered: false, done: null, status: "running" }];
+    },
     async (server, asked, clock) => {
       const began = clock.time;
       assert.equal((await server.control("here/run-a", { verb: "pause" })).state, "late");
@@ -185,10 +193,11 @@ test("an answer that does not come is no error, and a server in trouble is waite
 test("what a run has begun is waited for until it is done, however long that takes", async () => {
   let looks = 0;
   await served(
-    ({ method }) => {
+    ({ method }, hold) => {
       if (method === "POST") return [202, { request: "r" }];
+      hold();
       looks += 1;
-      return [200, { answered: true, done: looks < 3000 ? null : true, text: looks < 3000 ? "evaluating" : "loss 5.4", status: "running" }];
+      return [200, { answered: true, done: looks < 90 ? null : true, text: looks < 90 ? "evaluating" : "loss 5.4", status: "running" }];
     },
     async (server, asked, clock) => {
       const began = clock.time;
@@ -197,7 +206,11 @@ test("what a run has begun is waited for until it is done, however long that tak
     },
   );
   await served(
-    ({ method }) => (method === "POST" ? [202, { request: "r" }] : [200, { answered: true, done: null, text: "evaluating", status: "stalled" }]),
+    ({ method }, hold) => {
+      if (method === "POST") return [202, { request: "r" }];
+      hold();
+      return [200, { answered: true, done: null, text: "evaluating", status: "stalled" }];
+    },
     async (server) => assert.equal((await server.control("here/run-a", { verb: "evaluate" })).state, "late", "a run that stands still is not"),
   );
 });
