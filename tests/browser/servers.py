@@ -29,6 +29,11 @@ from tests.browser.forked_kernels import command as command_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 START_SECONDS = 90
+TURNED_OFF = (
+    "jupyter_server_config.d/workbench.server.json",
+    {"ServerApp": {"jpserver_extensions": {"workbench.server": False}}},
+)
+"""What `jupyter server extension disable --user workbench.server` writes: a file of the configuration, and its JSON."""
 # Kernels inherit the server's environment, which is older than the folder whose runs they are to show.
 _STARTUP = """
 import os, pathlib
@@ -122,10 +127,9 @@ def jupyterlab(
         "--LabApp.news_url=None", "--LabApp.expose_app_in_browser=True", "--ServerApp.terminals_enabled=False",
     ]  # fmt: skip
     if not extension:
-        # As `jupyter server extension disable --user workbench.server` writes it.
-        (home / "config").mkdir()
-        off = {"ServerApp": {"jpserver_extensions": {"workbench.server": False}}}
-        (home / "config" / "jupyter_server_config.json").write_text(json.dumps(off), encoding="utf-8")
+        name, off = TURNED_OFF
+        (home / "config" / name).parent.mkdir(parents=True)
+        (home / "config" / name).write_text(json.dumps(off), encoding="utf-8")
     if template:
         specification = home / "installed" / "share" / "jupyter" / "kernels" / "python3" / "kernel.json"
         specification.parent.mkdir(parents=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 import bleach
 import pytest
 from nbconvert import HTMLExporter
-from playwright.sync_api import CDPSession, Locator, Page, expect
+from playwright.sync_api import Browser, CDPSession, Locator, Page, expect
 
-from tests.browser.conftest import RESULTS, Open
+from tests.browser.conftest import RESULTS, Open, pages
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.looks import expect_curve, expect_picture, soon
 from tests.browser.servers import Server
@@ -288,6 +288,13 @@ def test_a_saved_lab_and_comparison_show_what_they_held(
     page.screenshot(path=RESULTS / "saved-lab.png")
 
 
+@pytest.fixture(scope="module")
+def plain(browser: Browser) -> Iterator[Page]:
+    """A page that runs no scripts."""
+    with pages(browser, "plain") as open_one:
+        yield open_one(java_script_enabled=False)
+
+
 @pytest.mark.parametrize(
     ("view", "picture", "view_is_seen", "picture_is_seen"),
     [
@@ -301,15 +308,14 @@ def test_a_saved_lab_and_comparison_show_what_they_held(
     ],
 )
 def test_which_of_a_view_and_its_picture_is_seen(
-    new_page: Open, view: str, picture: str, view_is_seen: bool, picture_is_seen: bool
+    plain: Page, view: str, picture: str, view_is_seen: bool, picture_is_seen: bool
 ) -> None:
-    page = new_page(java_script_enabled=False)
     kept = f'{RULES}<div class="wb-keepsake">{picture}kept</div>'
     outputs = [
         f'<div class="lm-Widget jp-OutputArea-child"><div class="lm-Widget jp-OutputArea-output">{each}</div></div>'
         for each in (view, kept, "<p>another output</p>")
     ]
-    page.set_content(f'<div class="jp-OutputArea">{"".join(outputs)}</div>')
-    first, second, third = page.locator(".jp-OutputArea-child").all()
+    plain.set_content(f'<div class="jp-OutputArea">{"".join(outputs)}</div>')
+    first, second, third = plain.locator(".jp-OutputArea-child").all()
     for output, seen in ((first, view_is_seen), (second, picture_is_seen), (third, True)):
         (expect(output).to_be_visible if seen else expect(output).not_to_be_visible)()
