@@ -38,6 +38,10 @@ def test_bounds_unit_and_default_are_named() -> None:
 
 def test_the_unit_is_not_said_twice() -> None:
     assert label_of("checkpoint_seconds", "seconds", "") == '<span title="">checkpoint seconds</span>'
+    assert label_of("memory_gib", "GiB", "") == '<span title="">memory GiB</span>'
+    assert label_of("models", "s", "") == '<span title="">models <i class="lab-unit">s</i></span>', (
+        "a letter is no word"
+    )
     assert label_of("tokens", "", 'a "b"\nc > 0') == '<span title="a &quot;b&quot;\nc &gt; 0">tokens</span>'
     assert label_of("a_<b>", "n", "") == '<span title="">a &lt;b&gt; <i class="lab-unit">n</i></span>'
 

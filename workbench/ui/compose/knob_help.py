@@ -17,9 +17,11 @@ def label_of(name: str, unit: str, tooltip: str) -> str:
 
     ipywidgets gives a text box with a description no tooltip at all, and lets no ``<small>`` through.
     """
-    label = html.escape(name.replace("_", " "))
-    # Not twice where the name says it: "checkpoint seconds".
-    if unit and not name.endswith(unit):
+    *words, last = name.split("_")
+    # Not twice where the name says it ("checkpoint seconds"), and as the unit is written ("memory GiB").
+    said = last.lower() == unit.lower()
+    label = html.escape(" ".join([*words, unit if said else last]))
+    if unit and not said:
         label += f' <i class="lab-unit">{html.escape(unit)}</i>'
     return f'<span title="{html.escape(tooltip)}">{label}</span>'
 
