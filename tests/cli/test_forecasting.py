@@ -111,3 +111,14 @@ def test_the_machine_is_measured_again_on_request(
 def test_wrong_requests_say_why(options: list[str], word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["forecast", *SMALL, *options, "--json"]) == 2
     assert word in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_an_engine_that_is_not_installed_is_told_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(calibration, "measured", lambda mode, poll=None: pytest.fail("measured"))
+    for more in ([], ["--measure"]):
+        assert main(["forecast", "--preset", "fast", "--set", "execution=onnxruntime", *more]) == 2
+        said = capsys.readouterr()
+        assert "'onnxruntime' is not installed; run `workbench engines install onnxruntime`" in said.err
+        assert said.out == ""

@@ -56,8 +56,8 @@ def create(root: Path, prepare: Callable[[RunFolder], Recipe], run_id: str | Non
         recipe = prepare(draft)
         # Asked by the trainer, too; here, so that what this machine cannot do is told before there is a run. Every
         # launcher of today trains on it.
-        recipe.check_here()
         recipe.execution.process()
+        recipe.check_here()
         write_json(draft.recipe, recipe.to_dict())
         write_json(draft.needs, {"gpus": recipe.execution.gpus()})
         fill_reserve(draft)

@@ -78,6 +78,9 @@ def test_without_its_environment_nothing_is_launched(tmp_path: Path, monkeypatch
     with pytest.raises(EngineError, match=way_out):
         launch(engine(), runs_dir=tmp_path / "runs")
     assert list((tmp_path / "runs").iterdir()) == []
+    (problem,) = engine().problems_here()
+    assert problem.path == "execution.kind"
+    assert way_out in problem.message
 
 
 def test_started_in_a_python_without_ort_it_says_so() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.ui.messages import say
 from workbench import presets
+from workbench.choices.execution.environment import EngineEnvironment
 from workbench.fields import put
 from workbench.live.latest import Latest
 from workbench.recipe import Recipe
@@ -50,6 +51,22 @@ def test_an_invalid_recipe_cannot_be_launched_and_the_reason_stands_beside_the_b
     lab.composer.undo()
     assert not lab.launch_button.disabled
     assert lab.table.rows == []
+
+
+def test_an_engine_that_is_not_installed_is_an_objection_with_the_way_out(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EngineEnvironment, "folder", tmp_path / "nothing")
+    recipe = lab.composer.recipe.with_(execution={"kind": "onnxruntime", "device": "cpu"})
+    lab.composer.load(recipe)
+    assert lab.launch_button.disabled
+    assert "cannot run" in lab.composer.verdict.value
+    way_out = "is not installed; run `workbench engines install onnxruntime`"
+    assert way_out in lab.composer.verdict.value
+    assert way_out in lab.launch_button.tooltip
+    assert way_out in lab.composer.axes["execution"]._note._line.value
+    lab.composer.undo()
+    assert not lab.launch_button.disabled
 
 
 def test_text_that_is_not_applied_is_what_is_launched_or_the_reason_why_nothing_can_be(lab: Lab) -> None:

@@ -84,12 +84,16 @@ class EngineEnvironment:
 
     def problem(self) -> str:
         """Why nothing can be trained there, in one sentence with the way out; empty when all is well."""
+        return self.lacking() or self._problem_of(self._probe())
+
+    def lacking(self) -> str:
+        """That it is not, or half installed; empty where it is. Starts no process, which :meth:`problem` does."""
         engine = f"engine '{self.name}'"
         if not self.folder.exists():
             return f"{engine} is not installed; {self.way_out}"
         if not self._finished.exists():
             return f"{engine} is half installed ({self.folder}); {self.way_out} again, it goes on where it stopped"
-        return self._problem_of(self._probe())
+        return ""
 
     def _problem_of(self, found: dict[str, Any] | None) -> str:
         """Of what :meth:`_probe` found in a finished environment."""

@@ -108,7 +108,11 @@ class Execution(Choice):
         yield from ()
 
     def problems_here(self) -> Iterator[Problem]:
-        """More threads than this machine has cores: they take turns, and everything else on it stands still."""
+        """An engine that is not installed; more threads than this machine has cores: they take turns, and everything
+        else on it stands still.
+        """
+        if self.environment is not None and (lacking := self.environment.lacking()):
+            yield Problem("execution.kind", lacking)
         cores = os.cpu_count() or 1
         if self.threads is not None and self.threads > cores:
             yield Problem(
