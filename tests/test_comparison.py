@@ -32,6 +32,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file = RunFolder(root / view.id).recipe
         recipe = read_json(file)
         write_json(file, {**recipe, "optimizer": {**recipe.get("optimizer", {}), "lr": 0.1 * (number + 1)}})
+    # Of the second nobody knows what its process held before.
+    environment = RunFolder(next(root.glob("20260101*"))).environment
+    write_json(environment, {**read_json(environment), "memory_before_gib": 0.2})
     return root
 
 
@@ -54,6 +57,8 @@ def test_frame_is_a_table_of_pandas_or_says_how_to_get_it(compared: Any, monkeyp
     frame = compared.frame()
     assert list(frame["name"]) == list(NAMES)
     assert list(frame["optimizer.lr"]) == [0.1, 0.2]
+    assert frame["memory_for_training_gib"][0] == pytest.approx(1.0)
+    assert frame["memory_for_training_gib"].isna().tolist() == [False, True]
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(WorkbenchError, match=r"`pip install pandas`.*\.rows"):
         compared.frame()
@@ -62,6 +67,7 @@ def test_frame_is_a_table_of_pandas_or_says_how_to_get_it(compared: Any, monkeyp
 def test_as_text(compared: Any) -> None:
     text = repr(compared)
     assert "held-out loss (nats)" in text
+    assert re.search(r"^memory for training \(GiB\) +1\.000 +-$", text, re.MULTILINE)
     assert text.endswith("Knobs that differ\noptimizer.lr: 0.1 | 0.2")
     assert "No knob differs" in repr(wb.compare(compared.runs[0].folder.path, compared.runs[0]).__class__(
         [compared.runs[0], compared.runs[0]]

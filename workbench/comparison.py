@@ -13,6 +13,7 @@ from workbench.runs import comparison
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.frame import frame
 from workbench.runs.in_force import in_force
+from workbench.runs.measured import memory_for_training
 from workbench.runs.report import report
 from workbench.runs.run import Run
 from workbench.runs.select import select
@@ -30,7 +31,7 @@ _LONGEST = 2000
 """Characters of all knobs of a choice, which terminals wrap."""
 _NUMBERS = (
     "run", "name", "state", "heldout_loss", "train_loss", "bits_per_byte", "unigram_entropy", "bigram_entropy",
-    "learned", "tokens_per_second", "mfu", "steps", "tokens", "seconds", "parameters",
+    "learned", "tokens_per_second", "mfu", "memory_for_training_gib", "steps", "tokens", "seconds", "parameters",
 )  # fmt: skip
 
 
@@ -76,9 +77,12 @@ class Comparison:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One mapping per run: what it achieved (see ``run.result``), and the knobs that differ, by dotted path."""
+        """One mapping per run: what it achieved (see ``run.result``), and the knobs that differ, by dotted path.
+
+        ``memory_for_training_gib``: at most, beyond what its process held before there was a model.
+        """
         knobs = self.knobs
-        results = (run.result for run in self.runs)
+        results = ({**run.result, "memory_for_training_gib": memory_for_training(run.view())} for run in self.runs)
         return [
             {**{name: result[name] for name in _NUMBERS}, **{path: values[place] for path, values in knobs.items()}}
             for place, result in enumerate(results)

@@ -42,6 +42,8 @@ LEVEL_HELP = {
 }
 """What the lines say, for whoever points at one."""
 SECONDS_TRAINED, SECONDS_AHEAD = "seconds of training", "seconds on an idle machine"
+MEMORY_FOR_TRAINING = "memory for training (GiB)"
+"""What training took at most, beyond what its process held before there was a model."""
 """Titles of times in tables and on axes: as a run has measured them, and as they were forecast."""
 SMOOTHING = 0.012
 """Share of all steps after which a sample weighs 1/e in a smoothed curve, unless somebody chooses otherwise."""

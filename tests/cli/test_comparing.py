@@ -24,6 +24,8 @@ def test_runs_stand_side_by_side_as_text_json_and_report(tmp_path: Path, capsys:
     assert main([*asked, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in told["runs"]] == ["rate 0.001", "rate 0.002"]
+    assert "memory for training (GiB)" in said
+    assert all("memory_for_training_gib" in row for row in told["runs"])
     assert told["knobs"]["optimizer.lr"] == [0.001, 0.002]
     assert main(["compare", "20260101", "gone", "--runs", str(tmp_path)]) == 2
     assert "gone" in capsys.readouterr().err

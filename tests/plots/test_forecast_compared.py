@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 import workbench.plots.forecast_compared as module
-from workbench.plots.forecast_compared import beside_line, compared, measured_memory
+from workbench.plots.forecast_compared import beside_line, compared
 from workbench.runs.forks.origin import Origin
+from workbench.runs.measured import memory_for_training
 
-from .ahead import FOUND, GIB
+from .ahead import FOUND
 
 
 def test_examples() -> None:
@@ -57,7 +58,7 @@ def test_the_time_of_a_run_that_was_stopped_is_not_what_it_took(view) -> None:
 
 def test_memory_is_what_training_added(view) -> None:
     known = replace(view, environment={**view.environment, "memory_before_gib": 0.2})
-    assert measured_memory(known) == pytest.approx(GIB)
+    assert memory_for_training(known) == pytest.approx(1.0)
     row = compared(FOUND, known)[-1]
     assert (row.measured, row.off) == ("1.0 GiB", pytest.approx(0.5))
 

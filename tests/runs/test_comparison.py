@@ -80,6 +80,28 @@ def test_repetitions_have_no_best_and_names_that_tell_them_apart(tmp_path: Path)
         assert rows["held-out loss (nats)"]["best"] == best
 
 
+def test_all_that_read_the_same_as_the_best_are_marked(tmp_path: Path) -> None:
+    losses = (2.3261, 2.3259, 2.3264, 2.4)
+    runs = [make(tmp_path, f"a{i}", {"name": f"a{i}", "lr": i}, {"heldout_loss": loss, "tokens_per_second": 1000.2 + i})
+            for i, loss in enumerate(losses)]  # fmt: skip
+    rows = {row["label"]: row["best"] for row in compare(runs)["numbers"]}
+    assert rows["held-out loss (nats)"] == [0, 1, 2]
+    assert rows["tokens/s"] == [3]
+
+
+def test_memory_is_what_training_took_beyond_what_was_held_before(tmp_path: Path) -> None:
+    runs = [make(tmp_path, name, {"name": name, "lr": name}, {"steps": 1}) for name in ("a", "b", "c")]
+    for folder, peak, before in zip(runs, (1.5, 2.5, 9.0), (0.5, 0.25, None), strict=True):
+        write_json(folder.environment, {} if before is None else {"memory_before_gib": before})
+        with contextlib.closing(TelemetryWriter(folder.telemetry)) as writer:
+            writer.scalars(1, 50, 1.0, loss=5.1, memory_gib=peak)
+            writer.scalars(2, 99, 2.0, loss=5.1, memory_gib=peak / 2)
+    rows = {row["label"]: row for row in compare(runs)["numbers"]}
+    assert rows["memory for training (GiB)"]["values"] == [1.0, 2.25, None]
+    assert rows["memory for training (GiB)"]["best"] == [0]
+    assert "memory for training (GiB)" not in {row["label"] for row in compare(runs[2:])["numbers"]}
+
+
 def test_a_stopped_run_has_a_score_of_a_part_and_fewer_seconds(tmp_path: Path) -> None:
     recipe = {"name": "a", "lr": 0.1, "budget": {"unit": "seconds", "amount": 90}}
     whole = make(tmp_path, "a", recipe, {"heldout_loss": 3.5, "steps": 10, "seconds": 90.0})

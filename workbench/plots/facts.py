@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.printable import UNKNOWN, count, decimal
-from workbench.quantities import SECONDS_TRAINED
-from workbench.runs.measured import bits_per_byte, heldout_loss, learned_in_words, measured
+from workbench.quantities import MEMORY_FOR_TRAINING, SECONDS_TRAINED
+from workbench.runs.measured import bits_per_byte, heldout_loss, learned_in_words, measured, memory_for_training
 
 if TYPE_CHECKING:
     from workbench.runs.view import RunView
@@ -30,6 +30,7 @@ def facts(view: RunView) -> dict[str, str]:
         "what was learned": learned_in_words(view),
         "tokens/s": count(measured(view, "tokens_per_second")),
         "MFU": UNKNOWN if mfu is None else f"{100 * mfu:.1f}%",
+        MEMORY_FOR_TRAINING: decimal(memory_for_training(view), 3),
         "steps": count(steps),
         "tokens": count(measured(view, "tokens")),
         SECONDS_TRAINED: decimal(measured(view, "seconds"), 1),

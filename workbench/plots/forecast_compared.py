@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from workbench.plots.curves import curve
 from workbench.plots.forecast_facts import ALONE, assumed, bytes_words
 from workbench.plots.forecast_reasons import MISSED, others_at_work, why_missed
 from workbench.printable import UNKNOWN, count, duration_words
-from workbench.runs.measured import measured
+from workbench.runs.measured import measured, memory_for_training
 from workbench.runs.state import FINAL
 from workbench.telemetry import number
 
@@ -85,7 +84,8 @@ def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
     total = seconds / progress if seconds > 0 and progress >= 0.05 else None
     reached = steps / progress if steps > 0 and progress >= 0.05 else None
     pace = "" if ended or total is None else ("at its pace" if view.final else "at the present pace")
-    speed, memory = measured(view, "tokens_per_second"), measured_memory(view)
+    speed, taken = measured(view, "tokens_per_second"), memory_for_training(view)
+    memory = None if taken is None else taken * 2**30
     rows = [
         _compared("parameters", found["parameters"], parameters, count),
         _compared("steps", found["steps"], round(reached) if reached else None, count, pace),
@@ -153,15 +153,6 @@ def _band_words(found: Mapping[str, Any], seconds: float | None, pace: str) -> s
     ends = dict.fromkeys((duration_words(low), duration_words(high)))
     text = f"{where} the band of {' to '.join(ends)}"
     return f"{text}, {pace}" if pace else text
-
-
-def measured_memory(view: RunView) -> float | None:
-    """Bytes that training took at most, beyond what the process held before there was a model; None if not said."""
-    readings = curve(view, "memory_gib").y_N
-    before = view.environment.get("memory_before_gib")
-    if not len(readings) or before is None:
-        return None
-    return max(0.0, float(readings.max()) - number(before)) * 2**30
 
 
 def _compared(name: str, ahead: float, there: Any, form: Any, note: str = "") -> Compared:

@@ -7,10 +7,10 @@ from typing import Any
 
 from workbench.floors import SCORE_TITLES, Yardstick
 from workbench.json_lines import finite
-from workbench.quantities import SECONDS_TRAINED
+from workbench.quantities import MEMORY_FOR_TRAINING, SECONDS_TRAINED
 from workbench.runs.catalogue.listing import columns_of
 from workbench.runs.folder import RunFolder, read_object
-from workbench.runs.measured import last_result
+from workbench.runs.measured import last_result, memory_for_training
 from workbench.runs.result import Result
 from workbench.runs.titles import NO_KNOBS, titles
 from workbench.runs.view import RunView
@@ -29,6 +29,7 @@ _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
     ("what was learned", "learned_in_words", None),
     ("tokens/s", "tokens_per_second", "high"),
     ("MFU (%)", "mfu", "high"),
+    (MEMORY_FOR_TRAINING, "memory_for_training_gib", "low"),
     ("steps", "steps", None),
     ("tokens", "tokens", None),
     (SECONDS_TRAINED, "seconds", None),
@@ -142,6 +143,7 @@ def _numbers(view: RunView) -> dict[str, Any]:
         "train_loss": finite(number(last_result(view).get("train_loss"))),
         "loss": finite(number(view.state.get("loss"))),
         "mfu": None if mfu is None else 100 * mfu,
+        "memory_for_training_gib": memory_for_training(view),
     }
     texts = ("state", "learned_in_words")
     # What somebody damaged is no number.
@@ -165,7 +167,13 @@ def _best(values: Sequence[float | None], better: str | None, twins: Sequence[st
     spread = max(max(values) - min(values) for values in repeated if values)
     if not others or min(abs(value - best) for value in others) <= spread:
         return []
-    return [place for place, value in enumerate(values) if value == best]
+    return [place for place, value in enumerate(values) if value is not None and _printed(value) == _printed(best)]
+
+
+def _printed(value: float) -> str:
+    """A number as the page prints it (``shown`` in sheet.js): of two that read the same, neither is the better."""
+    whole = float(value).is_integer() or abs(value) >= 1000
+    return f"{value:.0f}" if whole else f"{value:.{4 if abs(value) >= 0.01 else 3}g}"
 
 
 def _notes(

@@ -59,6 +59,13 @@ def measured(view: RunView, name: str) -> float | None:
     return next((value for value in reversed(values) if math.isfinite(value)), None)
 
 
+def memory_for_training(view: RunView) -> float | None:
+    """GiB that training took at most, beyond what the process held before there was a model; None if not said."""
+    _, readings = view.telemetry.series("memory_gib")
+    known, before = list(filter(math.isfinite, readings)), number(view.environment.get("memory_before_gib"))
+    return max(0.0, max(known) - before) if known and math.isfinite(before) else None
+
+
 def learned_in_words(view: RunView) -> str:
     """What :func:`workbench.floors.learned_in_words` says of the latest held-out loss, or why nothing can be said."""
     yardstick, loss = view.yardstick, heldout_loss(view)
