@@ -46,6 +46,7 @@ class Forecast:
         preparation: what happens once before training, if text and vocabulary are not in this machine's cache yet.
         provisional: why the figures will change when the run begins; empty if they will not.
         unusual: a knob so unusual that the run will most likely learn nothing; empty if there is none.
+        refusal: why the run will most likely be refused at its start, with the way out; empty where it will not be.
         machine, calibrated: the device whose rates were used, and the date on which they were measured.
     """
 
@@ -71,6 +72,7 @@ class Forecast:
     provisional: str = ""
     preparation: str = ""
     unusual: str = ""
+    refusal: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """All attributes by name, JSON-serialisable."""
@@ -154,6 +156,7 @@ def forecast(
         provisional=engine.provisional,
         preparation=_preparation(recipe.data) if here else "",
         unusual=far,
+        refusal=simulator.refusal,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,13 @@ def test_an_engine_that_is_not_installed_is_told_before_anything_is_measured(
         said = capsys.readouterr()
         assert "'onnxruntime' is not installed; run `workbench engines install onnxruntime`" in said.err
         assert said.out == ""
+
+
+def test_a_limit_that_a_run_will_not_keep_is_said_before_it(capsys: pytest.CaptureFixture[str]) -> None:
+    limited = [*SMALL, "--set", "execution.recompute=budget", "--set"]
+    assert main(["forecast", *limited, "execution.memory_gib=0.07"]) == 0
+    said = capsys.readouterr().out
+    assert "this run is expected to be refused at its start under a limit of 0.07 GiB: execution.memory_gib: " in said
+    assert re.search(r"raise it by [\d.]+, or lower execution\.micro_batch_size", said)
+    assert main(["forecast", *limited, "execution.memory_gib=8"]) == 0
+    assert "refused" not in capsys.readouterr().out

@@ -17,8 +17,9 @@ from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.choice import registry
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution import MemoryPlan
+from workbench.choices.execution.memory_fit import LOOSE
 from workbench.choices.optimizers.optimizer import parameter_groups
-from workbench.forecasting.footprint import COMPILER_BYTES, LOOSE, Footprint, footprint, optimizer_bytes, sizes
+from workbench.forecasting.footprint import COMPILER_BYTES, Footprint, footprint, optimizer_bytes, sizes
 from workbench.forecasting.meta_tensors import ModelSpec, meta_model
 from workbench.forecasting.trace import trace
 from workbench.recipe import Recipe

@@ -38,6 +38,7 @@ FOUND: dict[str, Any] = {
     "machine": "a machine that never was",
     "calibrated": "2026-01-01",
     "unusual": "",
+    "refusal": "",
     "provisional": "",
     "preparation": "",
 }  # fmt: skip

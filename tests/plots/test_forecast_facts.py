@@ -73,6 +73,7 @@ def test_what_speaks_against_a_recipe() -> None:
     assert doubt(FOUND) == ""
     assert doubt({**FOUND, "memory_bytes": 17 * GIB}) == "does not fit: it needs 17.0 GiB, the device has 16.0 GiB"
     assert doubt({**FOUND, "seconds": 1e9}) == "would take 11,574 days on this machine"
+    assert doubt({**FOUND, "refusal": "expected to be refused"}) == "expected to be refused"
     assert doubt({**FOUND, "unusual": "optimizer.lr 90 is"}) == "optimizer.lr 90 is"
 
 

@@ -72,6 +72,9 @@ def test_the_line_says_the_same() -> None:
     brief = words(line_html({**FOUND, "provisional": "until then"}, sharing=1, brief=True))
     assert brief == " · ".join(re.sub(r" \(.*?\)| of .*", "", part) for part in words(line_html(FOUND)).split(" · "))
     assert "does not fit" in line_html({**FOUND, "memory_bytes": 20 * GIB}, brief=True)
+    refused = {**FOUND, "refusal": "expected to be refused at its start: a pass of <1 row>"}
+    for text in (line_html(refused), headline_html(refused)):
+        assert "This run is expected to be refused at its start: a pass of &lt;1 row&gt;" in checked(text)
 
 
 def test_a_budget_in_seconds_has_no_band() -> None:

@@ -91,4 +91,6 @@ def summary(recipe: Recipe, found: Forecast) -> str:
         lines.append(f"cost        {found.cost:.2f}")
     if found.memory_bytes > found.device_memory_bytes:
         lines.append("this does not fit; lower execution.micro_batch_size, data.batch_size or the model")
+    if found.refusal:
+        lines.append(f"this run is {found.refusal}")
     return "\n".join([*lines, *(f"note: {note}" for note in found.notes)])

@@ -11,6 +11,7 @@ from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution import WHOLE, MemoryPlan
 from workbench.choices.execution.low_weights import FEW
+from workbench.choices.execution.memory_fit import LOOSE
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.optimizers.layerwise import LayerwiseOptimizer
 from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
@@ -21,8 +22,6 @@ from workbench.forecasting.trace import shortened
 PROCESS_BYTES = 50 << 20
 """What a trainer on a CPU grows by beside its model: kernels' scratch space, pages of the text, threads. What the
 smallest models took beyond their parts: 51 and 52 MiB of 103 and 119."""
-LOOSE = 1.2
-"""A heap is not packed tight: over what activations and logits take, in the median of 24 recipes."""
 COMPILER_BYTES = 90 << 20
 """What the compiler leaves in the heap of the trainer's own process on a CPU: 80 to 105 MiB beyond the parts of a
 recipe in six of eight, 50 to 80 where there are logits at every position; it differs by 30 MiB from run to run."""
@@ -48,11 +47,6 @@ class Footprint:
     activations: int
     logits: int
     peak: int
-
-    @property
-    def planned(self) -> int:
-        """Bytes that count against a budget: the parts, those of a pass loose as in a heap, without the process."""
-        return round(self.weights + self.gradients + self.optimizer + LOOSE * (self.activations + self.logits))
 
 
 @dataclass(frozen=True)
@@ -93,6 +87,12 @@ def sizes(spec: ModelSpec) -> Sizes:
         sum(p.numel() for p in roles["embedding"]),
         sum(times[id(p)] for p in roles["vector"]),
     )
+
+
+def trained_numbers(spec: ModelSpec) -> list[int]:
+    """Numbers in each parameter that trains."""
+    model, times, _ = _short_model(spec)
+    return [p.numel() for p in model.parameters() if p.requires_grad for _ in range(times[id(p)])]
 
 
 def _short_model(spec: ModelSpec) -> tuple[TrainingModel, dict[int, int], tuple[int, ...]]:

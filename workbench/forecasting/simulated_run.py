@@ -10,8 +10,6 @@ from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.flops import step_flops
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.execution import SHARE
-from workbench.choices.execution.micro_batches import divisors
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
@@ -20,6 +18,7 @@ from workbench.forecasting.meta_tensors import ModelSpec
 from workbench.forecasting.operations import Trace
 from workbench.forecasting.pricing import Prices, micro_batch_seconds, priced
 from workbench.forecasting.rates import Rates
+from workbench.forecasting.settled import settled
 from workbench.forecasting.trace import trace
 from workbench.recipe import Recipe
 from workbench.training.batch_size import BatchSize
@@ -81,7 +80,11 @@ class SimulatedRun:
 
 
 class Simulator:
-    """Simulates a recipe point by point along its budget."""
+    """Simulates a recipe point by point along its budget.
+
+    Attributes:
+        refusal: why the run will most likely be refused at its start; empty where it will not be.
+    """
 
     def __init__(self, recipe: Recipe, vocabulary: Vocabulary, attention: str, rates: Rates) -> None:
         self.recipe, self.vocabulary, self.attention, self.rates = recipe, vocabulary, attention, rates
@@ -97,33 +100,9 @@ class Simulator:
         lengths = sorted({self.batches.shape(place).length for place in places})
         middle = lengths[len(lengths) // 2]
         self._lengths = lengths if len(lengths) <= LENGTHS else sorted({lengths[0], middle, lengths[-1]})
-        self._fit()
-
-    def _fit(self) -> None:
-        """What the engine will settle by the memory there is: rows of a micro-batch, layers computed again."""
-        plan, data = self.memory_plan, self.recipe.data
-        if not (plan.largest or plan.recompute == "budget"):
-            return
-        limit = plan.budget or SHARE * self.rates.memory_bytes
-        begin = Progress(0, 0, 0.0, self.recipe.budget)
-        # The beginning and the end: layers freeze, or appear.
-        points = [self._point(_at(begin, share)) for share in (0.5 / POINTS, 1 - 0.5 / POINTS)]
-
-        def fits() -> bool:
-            return all(self._memory(point, False).planned <= limit for point in points)
-
-        if plan.largest:
-            for rows in reversed(divisors(data.fewest_rows, data.most_rows)):
-                self.batches = BatchSize(self.recipe, rows)
-                for point in points:
-                    point.shape = self.batches.shape(point.progress)
-                if fits():
-                    return
-            return
-        for first in range(self.recipe.architecture.layers + 1):
-            self.memory_plan = plan._replace(first=first)
-            if fits():
-                return
+        found = settled(engine, self._spec(recipe.architecture), rates.memory_bytes)
+        self.memory_plan, self.refusal = found.memory, found.refusal
+        self.batches = BatchSize(recipe, found.rows)
 
     def run(self) -> SimulatedRun:
         """Simulate from the first step to the last."""

@@ -81,9 +81,11 @@ def doubt(found: Mapping[str, Any]) -> str:
     """What speaks against running a recipe as it is: memory, time, a knob far off; empty where nothing does."""
     if why := misfit(found):
         return why
+    # Forecasts of earlier versions do not say.
+    if why := str(found.get("refusal", "")):
+        return why
     if found["seconds"] > LONG_SECONDS:
         return f"would take {found['seconds'] / 86_400:,.0f} days on this machine"
-    # Forecasts of earlier versions do not say.
     return str(found.get("unusual", ""))
 
 

@@ -44,7 +44,7 @@ def line_html(
     if not brief:
         text += f' <span class="wb-soft">{escape(assumed(found, sharing))}</span>'
     # Of numbers that nothing can reach, a small box has no room; the details have them.
-    return _too_large(found) or f'<p class="wb-line-of-all">{text}</p>'
+    return _wrong(found) or f'<p class="wb-line-of-all">{text}</p>'
 
 
 def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None, sharing: int = 0) -> str:
@@ -74,9 +74,7 @@ def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None,
         f"<li><span>{name}</span> <strong>{value}</strong> <span>{more}</span></li>" for name, value, more in tiles
     )
     # A list: pages style <dl> in ways of their own.
-    return (
-        f'<ul class="wb-tiles">{body}</ul>{_too_large(found)}<p class="wb-soft">{escape(assumed(found, sharing))}</p>'
-    )
+    return f'<ul class="wb-tiles">{body}</ul>{_wrong(found)}<p class="wb-soft">{escape(assumed(found, sharing))}</p>'
 
 
 def details_html(found: Mapping[str, Any]) -> str:
@@ -112,10 +110,12 @@ def _heat(row: Compared) -> str:
     return "" if row.off is None else f' class="{"wb-far" if row.missed else "wb-near"}"'
 
 
-def _too_large(found: Mapping[str, Any]) -> str:
-    why = misfit(found)
-    way_out = "Lower execution.micro_batch_size, data.batch_size, data.sequence_length or the model."
-    return f'<p class="wb-wrong" role="alert">This {why}. {way_out}</p>' if why else ""
+def _wrong(found: Mapping[str, Any]) -> str:
+    if why := misfit(found):
+        why = f"This {why}. Lower execution.micro_batch_size, data.batch_size, data.sequence_length or the model."
+    elif refusal := found.get("refusal"):
+        why = f"This run is {refusal}"
+    return f'<p class="wb-wrong" role="alert">{escape(why)}</p>' if why else ""
 
 
 def _memory(found: Mapping[str, Any]) -> str:

@@ -307,6 +307,23 @@ def test_what_does_not_fit_is_not_called_ready(machine: Machine, recipe: Recipe,
     panel.close()
 
 
+def test_what_a_limit_will_refuse_is_not_called_ready(machine: Machine, recipe: Recipe, tmp_path: Path) -> None:
+    composer = Composer(recipe.with_(**{"execution.recompute": "budget", "execution.memory_gib": 8.0}))
+    panel = ForecastPanel(tmp_path / "runs", judged=composer.verdict.judge)
+    panel.show(composer.recipe)
+    settled(panel)
+    assert "ready" in composer.verdict.value
+    # Weights, gradients and two moments, and hardly more.
+    gib = round(16.5 * panel._found["parameters"] / 2**30, 5)
+    composer.enter(put(composer.fields, "execution.memory_gib", gib))
+    panel.show(composer.recipe)
+    settled(panel)
+    refused = f"expected to be refused at its start under a limit of {gib:.3g} GiB: execution.memory_gib: "
+    assert "ready" not in composer.verdict.value
+    assert refused in composer.verdict.value
+    assert f"This run is {refused}" in panel.line.value
+
+
 def test_details_can_open_elsewhere(machine: Machine, recipe: Recipe, tmp_path: Path) -> None:
     shown: list[object] = []
     panel = ForecastPanel(tmp_path / "runs", aside=shown.append)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from torch import Tensor
@@ -35,6 +35,12 @@ class Kept(NamedTuple):
     per_row: float
     blocks: tuple[float, ...]
 
+    @classmethod
+    def between(cls, one: tuple[float, Sequence[float]], two: tuple[float, Sequence[float]]) -> Kept:
+        """From what is kept of one row and of two: of everything, and by layer."""
+        per_row = two[0] - one[0]
+        return cls(one[0] - per_row, per_row, tuple(b - a for a, b in zip(one[1], two[1], strict=True)))
+
     def at(self, rows: int) -> float:
         """Of so many rows, loose as a heap is."""
         return LOOSE * (self.fixed + self.per_row * rows)
@@ -47,14 +53,30 @@ def measured(model: TrainingModel, rehearse: Rehearse) -> Kept:
     for rows, count in enumerate((one, two), start=1):
         with count.counting(model, blocks):
             rehearse(rows)
-    per_row = two.total - one.total
-    return Kept(one.total - per_row, per_row, tuple(b - a for a, b in zip(one.inside, two.inside, strict=True)))
+    return Kept.between((one.total, one.inside), (two.total, two.inside))
 
 
-def step_bytes(model: TrainingModel, plan: MemoryPlan, moments: int) -> int:
-    """Bytes of gradients and of the optimizer's state, so many moments, of all that trains; the weights come on top."""
-    trained = (parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    return sum(4 * numbers + moments * plan.moment_bytes(numbers) for numbers in trained)
+def step_bytes(trained: Iterable[int], plan: MemoryPlan, moments: int) -> int:
+    """Bytes of gradients and of the optimizer's state; the weights come on top.
+
+    Args:
+        trained: numbers in each parameter that trains.
+        moments: that the optimizer names; one that names none is taken for one with two.
+    """
+    return sum(4 * numbers + (moments or 2) * plan.moment_bytes(numbers) for numbers in trained)
+
+
+def fitting_rows(legal: Iterable[int], room: float, kept: Kept) -> list[int]:
+    """Legal numbers of rows whose pass fits into ``room`` bytes, the largest first.
+
+    Raises:
+        RecipeError: not even the least fits; says what is missing.
+    """
+    rows = sorted(legal, reverse=True)
+    fitting = [each for each in rows if kept.at(each) <= room]
+    if not fitting:
+        raise _too_little(rows[-1], room, kept)
+    return fitting
 
 
 def largest_rows(
@@ -65,8 +87,8 @@ def largest_rows(
     Raises:
         RecipeError: not even the least fits; says what is missing.
     """
-    rows = sorted(legal)
-    for tried in [each for each in reversed(rows) if kept.at(each) <= room]:
+    fitting = fitting_rows(legal, room, kept)
+    for tried in fitting:
         try:
             backward(rehearse(tried))
         # Only what says that memory ran out: anything else would be an error of the model's.
@@ -75,8 +97,12 @@ def largest_rows(
                 raise
             continue
         return tried
-    raise RecipeError(
-        f"execution.micro_batch_size: a pass of {counted_rows(rows[0])} takes {kept.at(rows[0]) / _GIB:.3f} GiB beside "
+    raise _too_little(fitting[-1], room, kept)
+
+
+def _too_little(rows: int, room: float, kept: Kept) -> RecipeError:
+    return RecipeError(
+        f"execution.micro_batch_size: a pass of {counted_rows(rows)} takes {kept.at(rows) / _GIB:.3f} GiB beside "
         f"weights, gradients and optimizer states, and {max(0.0, room) / _GIB:.3f} GiB are left for it; set "
         "execution.recompute, shorten data.sequence_length, or make the model smaller"
     )

@@ -190,7 +190,8 @@ class MemorySavingEngine(Engine):
         plan = self.memory
         if self._settled or not (plan.largest or plan.recompute == "budget"):
             return
-        taken = step_bytes(model, plan, len(self.recipe.optimizer.moments) or 2)
+        trained = (parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+        taken = step_bytes(trained, plan, len(self.recipe.optimizer.moments))
         weights = sum(4 * p.numel() for p in model.parameters())
         room: float = (plan.budget - weights if plan.budget else SHARE * free_bytes(self.device)) - taken
         if self._low is not None:
