@@ -388,3 +388,13 @@ def test_what_is_frozen_takes_no_gradients_and_states(start: Start) -> None:
     trained.large.requires_grad_(True)
     with pytest.raises(RecipeError, match=r"0\.03 GiB are less than the model takes .* 0\.035"):
         start(trained, shuffled(), loss=cross_entropy, execution=execution)
+
+
+def test_a_limit_that_is_not_kept_is_told_in_a_sentence(start: Start) -> None:
+    model = nn.Sequential(nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, 3))
+    gib = 16.1 * sum(parameter.numel() for parameter in model.parameters()) / 2**30
+    run = start(model, shuffled(), loss=cross_entropy, execution={"micro_batch_size": "auto", "memory_gib": gib})
+    with pytest.raises(RunFailed, match="a pass of 1 row takes"):
+        run.wait()
+    assert "a pass of 1 row takes" in (log := run.folder.log.read_text())
+    assert "Traceback" not in log

@@ -139,11 +139,17 @@ def test_a_failed_run_says_why(tiny: Recipe, live: Live, here: Callable[..., int
 
 
 @pytest.mark.process
-def test_missing_text_fails_with_the_path(tiny: Recipe, live: Live, here: Callable[..., int]) -> None:
+def test_missing_text_fails_with_the_path(
+    tiny: Recipe, live: Live, here: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
     run = live(tiny.with_(data={"paths": ["/nonexistent/text"]}))
     assert here(run) == 1
     assert run.state.status == "failed"
     assert "/nonexistent/text" in run.state.error
+    # What the request got wrong is no defect of the program: its log has the sentence, too, and no traceback.
+    said = capsys.readouterr().err
+    assert run.state.error in said
+    assert "Traceback" not in said
 
 
 def test_out_of_memory_names_the_knobs(tiny: Recipe) -> None:

@@ -51,7 +51,7 @@ from workbench.runs.run import Run
 from workbench.runs.state import ENDED_WELL, FINAL, actual_status, read_state
 from workbench.training.session import Session
 from workbench.training.status import Status
-from workbench.training.worker import fail
+from workbench.training.worker import fail, log_failure
 
 _training: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
 
@@ -227,7 +227,7 @@ class AcceleratedRun(Run):
         except BaseException as error:
             fail(self.folder, status, error, whole=False)
             with contextlib.suppress(OSError), self.folder.log.open("a") as log:
-                traceback.print_exception(error, file=log)
+                log_failure(error, log)
             # Of its frames only the places: what lay in them, activations for one, must not be kept.
             traceback.clear_frames(error.__traceback__)
             self._error = error

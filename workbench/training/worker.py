@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from workbench.errors import RunError, WorkbenchError
 from workbench.loading import COMPILER, load, process_began
@@ -61,11 +61,11 @@ def main(argv: list[str] | None = None, began: float | None = None) -> int:
     try:
         return _train(folder, lock, status, options, began)
     except BaseException as error:
-        # Whatever it is, SystemExit included: a state must never say that a dead run is running. Before the traceback,
-        # since the log may lie on a disk that is full.
+        # Whatever it is, SystemExit included: a state must never say that a dead run is running. Before the log,
+        # since that may lie on a disk that is full.
         fail(folder, status, error)
         with contextlib.suppress(OSError):
-            traceback.print_exception(error)
+            log_failure(error, sys.stderr)
         return 1
     finally:
         status.close()
@@ -136,6 +136,14 @@ def fail(folder: RunFolder, status: Status, error: BaseException, *, whole: bool
         status.write(status="failed", error=text, exit_code=1, message="", **repeats)
     with contextlib.suppress(OSError):
         add_event(folder.telemetry, status.step, "error", text)
+
+
+def log_failure(error: BaseException, log: TextIO) -> None:
+    """Write into a log why its run failed: the request's own fault in its sentence, all else with its traceback."""
+    if isinstance(error, WorkbenchError):
+        print(error, file=log, flush=True)
+    else:
+        traceback.print_exception(error, file=log)
 
 
 def explain(error: BaseException, recipe: dict[str, Any], way_on: str = "") -> str:
