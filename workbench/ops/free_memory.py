@@ -70,13 +70,18 @@ def _groups() -> Iterator[list[Path]]:
 
 def _given_back() -> tuple[int, int]:
     """Resident bytes and addresses that this process has held at most, beyond what it holds now."""
+    found = own_sizes()
+    return (found["VmHWM"] - found["VmRSS"], found["VmPeak"] - found["VmSize"]) if found else (0, 0)
+
+
+def own_sizes() -> dict[str, int]:
+    """Bytes of this process by their names in Linux's /proc/self/status; empty where the system does not say."""
     try:
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path("/proc/self/status").read_text(errors="replace").splitlines()
     except OSError:
-        return 0, 0
-    found = {name: 1024 * int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)
-             if name in ("VmPeak", "VmSize", "VmHWM", "VmRSS")}  # fmt: skip
-    return found["VmHWM"] - found["VmRSS"], found["VmPeak"] - found["VmSize"]
+        return {}
+    said = (line.partition(":") for line in lines if line.endswith(" kB"))
+    return {name: 1024 * int(value.split()[0]) for name, _, value in said}
 
 
 def ran_out(error: BaseException) -> bool:

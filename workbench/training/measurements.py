@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from torch import Tensor
 from workbench.choices.architectures.architecture import Backbone
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
+from workbench.ops.free_memory import own_sizes
 
 # Shape legend: L layers of the model, T positions of a row.
 
@@ -25,7 +25,6 @@ PARTS = ("data", "forward", "backward", "optimizer")
 ENTROPY_EVERY = 5
 """Layer records per reading of the attention entropy: it is the one statistic that needs a forward pass of its own."""
 
-_SIZES = ("VmRSS", "VmHWM", "RssFile")
 Value = float | None
 
 
@@ -277,11 +276,8 @@ def _own_gib(name: str) -> float | None:
     Without pages of program files, which processes share: one that was forked sees them when it touches them, and would
     seem to take what another had before its model.
     """
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-        kib = {key: int(value.split()[0]) for key, _, value in (line.partition(":") for line in lines) if key in _SIZES}
-        return (kib[name] - kib["RssFile"]) / 2**20
-    return None
+    sizes = own_sizes()
+    return (sizes[name] - sizes["RssFile"]) / 2**30 if sizes.keys() >= {name, "RssFile"} else None
 
 
 def forget_peak(device: torch.device) -> bool:
