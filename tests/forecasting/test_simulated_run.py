@@ -55,6 +55,15 @@ def test_more_of_anything_takes_longer(small: Recipe, change: dict[str, Any]) ->
     assert simulated(small.with_(**change)).seconds > simulated(small).seconds
 
 
+def test_what_layers_share_is_counted_in_every_micro_batch(small: Recipe) -> None:
+    """Logits of positions alone, once per micro-batch; without them micro-batches leave FLOPs as they are."""
+    alone = small.with_(architecture={"positions": "tupe_a"})
+    for recipe, times in ((alone, 4), (small, 1)):
+        whole, parts = (simulated(recipe.with_(execution={"micro_batch_size": rows})) for rows in (8, 2))
+        shared = recipe.architecture.shared_flops(32)
+        assert parts.flops - whole.flops == pytest.approx(whole.steps * 3 * (times - 1) * shared, rel=1e-6)
+
+
 def test_a_head_on_every_position_is_priced(small: Recipe) -> None:
     everywhere = small.with_(execution={"head": "all"})
     assert simulated(everywhere).seconds > simulated(small).seconds

@@ -94,6 +94,7 @@ class Simulator:
         self.launched = self.mode.device == "cuda"
         self.batches = BatchSize(recipe, engine.micro_batch_size)
         self._prices: dict[Any, tuple[Trace, Prices]] = {}
+        self._costs: dict[Any, tuple[float, float]] = {}
         self._stages: dict[int, tuple[ModelSpec, Sizes]] = {}
         begin = Progress(step=0, tokens=0, seconds=0.0, budget=recipe.budget)
         places = (Progress(0, 0, 0.0, recipe.budget), *(_at(begin, i / POINTS) for i in range(POINTS)))
@@ -157,12 +158,10 @@ class Simulator:
         plans = [recipe.depth.plan(layers, progress, seed, draw) for draw in range(DRAWS)] if drawn else [first]
         labels = max(1, round(recipe.objective.labelled_fraction(progress) * shape.length)) * shape.part_rows
         parts = shape.rows // shape.part_rows
-        architecture, size, length = self._stage_model(stage)[0].architecture, self.vocabulary.size, shape.length
-        flops = step_flops(architecture, size, plans, shape.tokens, labels * parts, length, length)
-        both = [self._micro_batch(stage, plan, shape, labels) for plan in plans]
+        costs = [self._micro_batch(stage, plan, shape, labels) for plan in plans]
+        flops, seconds = (parts * sum(each) / len(plans) for each in zip(*costs, strict=True))
         # Curvature is estimated by one more pass, forward and backward.
-        passes = parts * (1 + self._curvature(progress))
-        seconds = passes * sum(both) / len(both) + self._update(stage, plans)
+        seconds = seconds * (1 + self._curvature(progress)) + self._update(stage, plans)
         knobs = {"optimizer.lr": recipe.optimizer.lr_at(progress) * recipe.depth.rate_factor(layers, progress)}
         for axis in (recipe.data, recipe.objective, recipe.depth, recipe.optimizer):
             knobs |= {f"{axis.axis}.{path}": value for path, value in axis.scheduled_values(progress).items()}
@@ -172,18 +171,29 @@ class Simulator:
             _mean(plans, layers, lambda p, i: p.runs[i] and p.trains[i]), knobs, flops, seconds,
         )  # fmt: skip
 
-    def _micro_batch(self, stage: int, plan: LayerPlan, shape: StepShape, labels: int) -> float:
-        below = max((t for t in self._lengths if t <= shape.length), default=self._lengths[0])
-        above = min((t for t in self._lengths if t >= shape.length), default=self._lengths[-1])
-        ends = []
-        for length in (below, above):
+    def _micro_batch(self, stage: int, plan: LayerPlan, shape: StepShape, labels: int) -> tuple[float, float]:
+        """FLOPs and seconds of one."""
+        # Scales and probabilities change with every step and cost nothing.
+        key = (stage, plan.runs, plan.trains, plan.embedding, plan.head, shape, labels)
+        if key not in self._costs:
+            architecture, length = self._stage_model(stage)[0].architecture, shape.length
+            tokens = shape.part_rows * length
+            flops = step_flops(architecture, self.vocabulary.size, [plan], tokens, labels, length, length)
+            self._costs[key] = flops, self._seconds(stage, plan, shape, labels)
+        return self._costs[key]
+
+    def _seconds(self, stage: int, plan: LayerPlan, shape: StepShape, labels: int) -> float:
+        def at(length: int) -> float:
             found, prices = self._priced(stage, length, shape)
             rows = shape.part_rows / self._rows(length, shape)
             share = rows if self.head == "all" else labels * length / shape.length / found.labels
-            ends.append(micro_batch_seconds(prices, plan, rows, share, self.memory_plan))
+            return micro_batch_seconds(prices, plan, rows, share, self.memory_plan)
+
+        below = max((t for t in self._lengths if t <= shape.length), default=self._lengths[0])
+        above = min((t for t in self._lengths if t >= shape.length), default=self._lengths[-1])
         if below == above:
-            return ends[0]
-        return ends[0] + (ends[1] - ends[0]) * (shape.length - below) / (above - below)
+            return at(below)
+        return at(below) + (at(above) - at(below)) * (shape.length - below) / (above - below)
 
     def _priced(self, stage: int, length: int, shape: StepShape) -> tuple[Trace, Prices]:
         rows = self._rows(length, shape)
