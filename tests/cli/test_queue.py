@@ -82,11 +82,17 @@ def test_a_paused_run_trains_not_and_keeps_its_cores_and_one_that_is_done_is_end
 @pytest.mark.usefixtures("busy")
 def test_places_and_priorities_are_changed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["queue", "move", B, "1"]) == 0
-    assert capsys.readouterr().out.startswith(f"{B}: position 1, ")
+    said = capsys.readouterr().out
+    assert said.startswith(f"{B}: position 1, ")
+    assert "priority" not in said
     assert main(["queue", "priority", A, "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["position"] == 1
     assert main(["queue", "priority", A, "-3"]) == 0
-    assert capsys.readouterr().out.startswith(f"{A}: position 2, ")
+    said = capsys.readouterr().out
+    assert said.startswith(f"{A}: position 2, ")
+    assert said.endswith("; its priority is now -3, it was 3\n")
+    assert main(["queue", "move", A, "1"]) == 0
+    assert capsys.readouterr().out.endswith("; its priority is now 0, it was -3\n"), "of the run whose place it takes"
 
 
 def test_settings_are_changed_and_shown(queue: Queue, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811

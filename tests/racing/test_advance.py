@@ -192,7 +192,7 @@ def test_a_run_that_was_withdrawn_is_stopped_also_where_the_driver_was_killed_be
     advance(folder, starter)
     write_state(run_folder(plan, Entry("broken", 0)), status="failed", error="the loss is nan")
 
-    def killed(_runs: object) -> list[str]:
+    def killed(_runs: object, by: str) -> list[str]:
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
@@ -203,6 +203,8 @@ def test_a_run_that_was_withdrawn_is_stopped_also_where_the_driver_was_killed_be
     for _ in range(2):
         advance(folder, starter)
     assert asked(plan, Entry("broken", 1)) == ["stop"], "and once"
+    (request,) = control.pending(run_folder(plan, Entry("broken", 1)))
+    assert request.by == f"race {folder.id}"
 
 
 def test_two_races_of_one_runs_folder(planned: Planned) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,8 @@ def test_every_place_tells_the_same_steps_and_tokens(run: RunFolder, alive: bool
     lock = take_lock(run) if alive else None
     try:
         assert set(told(run).values()) == {(step, step * 512)}
+        assert Run(run).state.status == Run(run).status == Run(run).view().state["status"]
+        assert Run(run).status == ("running" if alive else "lost")
         assert (summary(run)["step"], describe(run)["step"]) == (step, str(step))
         assert facts(Run(run).view())["steps"] == str(step)
     finally:
@@ -59,9 +62,9 @@ def test_every_place_tells_the_same_steps_and_tokens(run: RunFolder, alive: bool
 def test_the_last_record_counts_where_it_is_beyond_the_state(run: RunFolder) -> None:
     found = reached(run, read_state(run))
     assert (found.step, found.tokens, found.seconds) == (270, 270 * 512, 54.0)
-    assert (found.progress, found.loss, found.status) == (0.27, 2.5, "running")
+    assert (found.progress, found.loss, found.status) == (0.27, 2.5, "lost")
     later = RunState(status="running", step=271)
-    assert reached(run, later) == later, "of a step that is not on record"
+    assert reached(run, later) == replace(later, status="lost"), "of a step that is not on record"
 
 
 def test_records_that_an_attempt_took_back_count_no_more(run: RunFolder) -> None:

@@ -195,7 +195,7 @@ def test_all_seeds_of_a_weak_point_end_also_where_the_driver_was_killed_before(
         write_json(run.recipe, {"budget": {"amount": 200, "unit": "steps"}})
         write_json(run.evaluations, {"heldout": [{"step": 50, "loss": 5.0 + point.index}]})
 
-    def killed(_runs: object) -> list[str]:
+    def killed(_runs: object, by: str) -> list[str]:
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:

@@ -11,9 +11,9 @@ from typing import Any
 from workbench.errors import RunError, WorkbenchError
 from workbench.printable import many, plain_lines
 from workbench.runs.folder import runs_root
-from workbench.runs.queue.changes import move, set_priority, this_queue, waiting_ticket
+from workbench.runs.queue.changes import Moved, move, set_priority, this_queue, waiting_ticket
 from workbench.runs.queue.orphans import start_orphans
-from workbench.runs.queue.outlook import Outlook, cores_of, moved_text, outlook
+from workbench.runs.queue.outlook import Outlook, cores_of, outlook
 from workbench.runs.queue.settings import NAMES, write_settings
 from workbench.runs.queue.ticket import Ticket
 from workbench.runs.run import Run
@@ -92,10 +92,9 @@ def _priority(options: argparse.Namespace) -> Answer:
     return _placed(set_priority(run, _number(priority, "NUMBER")))
 
 
-def _placed(ticket: Ticket) -> Answer:
-    place = outlook(this_queue()).places.get(ticket.folder)
-    text = f"{ticket.run.id}: {moved_text(place)}"
-    return text, {"run": ticket.run.id, "position": None if place is None else place.position, "text": text}
+def _placed(moved: Moved) -> Answer:
+    text, position = f"{moved.run}: {moved.text}", None if moved.place is None else moved.place.position
+    return text, {"run": moved.run, "position": position, "priority": moved.priority, "text": text}
 
 
 def _cancel(options: argparse.Namespace) -> Answer:

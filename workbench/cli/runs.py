@@ -22,7 +22,7 @@ from workbench.runs.catalogue.summary import summary
 from workbench.runs.folder import read_object
 from workbench.runs.knob import check_knob
 from workbench.runs.run import Run
-from workbench.runs.state import FINAL, actual_status, read_state
+from workbench.runs.state import FINAL, read_state
 from workbench.telemetry import read_events
 
 OWN_MODEL_TYPE = "workbench"
@@ -174,10 +174,9 @@ def _event_cells(event: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _as_data(run: Run) -> dict[str, Any]:
-    state = run.state
     row = summary(run.folder)
     rest = {"name": row["name"], "tags": row["tags"], "notes": row["notes"], "parent": row["parent"]}
-    return {"run": run.id, **rest, **asdict(state), "status": actual_status(run.folder, state)}
+    return {"run": run.id, **rest, **asdict(run.state)}
 
 
 def _print(options: argparse.Namespace, shown: str, /, **data: Any) -> None:

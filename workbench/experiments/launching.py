@@ -79,7 +79,7 @@ def withdraw(folder: ExperimentFolder, run: RunFolder, **facts: Any) -> None:
     # Before it stops: a run that was stopped by nobody known would have failed. Killed in between, a driver leaves it
     # to the next one to stop it.
     folder.add_event("withdrawn", run=run.id, **facts)
-    stop([run])
+    stop([run], by=f"{folder.noun} {folder.id}")
 
 
 def withdrawn(folder: ExperimentFolder) -> set[str]:
@@ -107,13 +107,17 @@ def end(folder: ExperimentFolder, stop_runs: Callable[[], list[str]]) -> list[st
     return stopped
 
 
-def stop(runs: Iterable[RunFolder]) -> list[str]:
-    """Stop runs, each with a checkpoint and whoever steers it; returns the ids of those that nobody had asked to."""
+def stop(runs: Iterable[RunFolder], by: str = "") -> list[str]:
+    """Stop runs, each with a checkpoint and whoever steers it; returns the ids of those that nobody had asked to.
+
+    Args:
+        by: who asks, for people; else user and machine.
+    """
     stopped = []
     for run in runs:
         if any(request.verb == "stop" for request in control.pending(run)):
             continue
         with contextlib.suppress(RunError):  # it ended meanwhile
-            Run(run).ask("stop", take_over=True)
+            Run(run).ask("stop", take_over=True, by=by)
             stopped.append(run.id)
     return stopped

@@ -12,7 +12,7 @@ from workbench.printable import plain, share_done
 from workbench.runs.measured import progress_parts
 from workbench.runs.message import message_of
 from workbench.runs.run import Run
-from workbench.runs.state import FINAL, actual_status
+from workbench.runs.state import FINAL
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,10 +54,9 @@ def follow(*runs: Run, console: Console | None = None, enough: Callable[[], bool
 
 def _reading(run: Run) -> Reading:
     state = run.state
-    status = actual_status(run.folder, state)
-    message = message_of(run.folder, state, status)
+    message = message_of(run.folder, state, state.status)
     text = "  ".join(progress_parts({**asdict(state), "message": message}))
-    return Reading(run, status, state.progress, status + message, text)
+    return Reading(run, state.status, state.progress, state.status + message, text)
 
 
 def _bars(runs: Sequence[Run], console: Console, stack: ExitStack) -> Callable[[Sequence[Reading]], None]:

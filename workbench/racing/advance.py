@@ -38,7 +38,7 @@ def advance(folder: RaceFolder, start: Callable[..., Run] = launch) -> Standing:
             if reading.status == "going" and entry not in now.wanted:
                 withdraw(folder, run_folder(plan, entry), **entry._asdict())
             elif reading.status == "stopped" and reading.doing not in ("", "stopping") and entry not in now.wanted:
-                stop([run_folder(plan, entry)])
+                stop([run_folder(plan, entry)], by=f"race {folder.id}")
         if now.over:
             for verdict in now.verdicts.values():
                 folder.add_event("verdict", **verdict_as_json(plan, verdict))

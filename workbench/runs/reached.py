@@ -25,14 +25,15 @@ _RECORDS = 20
 
 
 def reached(folder: RunFolder, state: RunState, status: str | None = None) -> RunState:
-    """A state with the numbers of the run's last step that anybody knows of.
+    """A state with the status that is true now, and the numbers of the run's last step that anybody knows of.
 
     Args:
         state: a reading of it.
         status: what is true now (:func:`workbench.runs.state.actual_status`), to save a second look. While a run is
             alive, and once its end is written down, its state says where it stands.
     """
-    return replace(state, **beyond(folder, state)) if (status or actual_status(folder, state)) == "lost" else state
+    status = status or actual_status(folder, state)
+    return replace(state, status=status, **(beyond(folder, state) if status == "lost" else {}))
 
 
 def beyond(folder: RunFolder, state: RunState) -> dict[str, Any]:

@@ -29,7 +29,6 @@ from workbench.runs.launchers.launcher import Say, begin
 from workbench.runs.log import tail
 from workbench.runs.measured import progress_line
 from workbench.runs.queue.orphans import end_orphan, start_orphan
-from workbench.runs.queue.waiting import STOPPED
 from workbench.runs.reached import reached
 from workbench.runs.report import report
 from workbench.runs.state import FINAL, RunState, actual_status, lock_held, read_state
@@ -86,7 +85,7 @@ class Run(Awaited["Result"]):
 
     @property
     def state(self) -> RunState:
-        """The state that the run last wrote; of a lost run with the numbers of its last step."""
+        """What the run last wrote, with its actual :attr:`status`; of a lost run with the numbers of its last step."""
         return reached(self.folder, read_state(self.folder))
 
     @property
@@ -192,7 +191,7 @@ class Run(Awaited["Result"]):
             RunError: the run is finished or already running.
         """
         state = self.state
-        status = actual_status(self.folder, state)
+        status = state.status
         if status == "finished":
             raise RunError(f"run '{self.id}' is finished: its budget is spent; launch a new run with a larger one")
         if status == "queued" and start_orphan(self.folder):
@@ -300,9 +299,9 @@ class Run(Awaited["Result"]):
             on = "; `workbench runs` lists the score at its end" if scored else way_on(self.folder, status)
             raise RunError(f"run '{self.id}' cannot {verb}: it is {status}{on}")
         request = control.send(self.folder, verb, controller=controller, take_over=take_over, **arguments)
-        if verb == "stop" and status == "queued" and end_orphan(self.folder):
-            # Nothing of it is there to answer.
-            control.answer(self.folder, request, True, STOPPED)
+        if verb == "stop" and status == "queued":
+            # Where nothing of it is there to answer.
+            end_orphan(self.folder)
         if timeout is None:
             return request
         answer = requests.wait(self.folder, request, timeout, said)
@@ -382,7 +381,8 @@ class Run(Awaited["Result"]):
         return f"Run({self.id!r}, {self.status})"
 
     def __str__(self) -> str:
-        return progress_line(self.name, self.status, asdict(self.state))
+        state = self.state
+        return progress_line(self.name, state.status, asdict(state))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and self.folder == other.folder

@@ -49,7 +49,8 @@ class RunState:
     """One reading of ``state.json``; keys it does not know are ignored, damaged values read as the defaults.
 
     Attributes:
-        status: one of :data:`STATUSES`, as last written (see :func:`actual_status` for what is true now).
+        status: one of :data:`STATUSES`, as last written (see :func:`actual_status` for what is true now, which
+            :attr:`Run.state <workbench.runs.run.Run.state>` has).
         pid, pid_started, boot_id, host: who wrote it (process start in Unix seconds); hints for people.
         heartbeat: Unix time of the last word from the trainer.
         heartbeat_monotonic: the same moment in seconds since the boot, 0 before the first one.

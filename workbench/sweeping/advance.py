@@ -69,8 +69,9 @@ def advance(folder: SweepFolder, start: Callable[..., Run] = launch, rates: Any 
         for each in now.points:
             if each.status == "ended early":
                 # Of all seeds, and again where a driver was killed before it did so.
-                stop(plan.run_folder(each.point, seed) for seed, reading in each.readings.items()
-                     if reading.status == "going" and reading.doing != "stopping")  # fmt: skip
+                going = [plan.run_folder(each.point, seed) for seed, reading in each.readings.items()
+                         if reading.status == "going" and reading.doing != "stopping"]  # fmt: skip
+                stop(going, by=f"sweep {folder.id}")
         room = plan.at_once - now.going
         while len(now.wanted) < room and len(now.points) < plan.runs:
             point = next_point(plan, now, rates)

@@ -14,6 +14,8 @@ from tests.runs.conftest import processes_of
 from tests.runs.tiny import wait_until
 from workbench.errors import RunError
 from workbench.runs import requests
+from workbench.runs.catalogue.summary import describe
+from workbench.runs.control import send
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.queue.orphans import end_orphan, is_orphan, orphans, start_orphan, start_orphans
 from workbench.runs.queue.queue_folder import Queue
@@ -59,6 +61,8 @@ def test_what_was_tied_to_a_process_is_not_started_by_others(queue: Queue, new_r
     folder = orphan(new_run, "a")
     write_json(folder.launched, {"on": "inline"})
     assert orphans() == []
+    assert not end_orphan(folder), "nobody asked for it"
+    send(folder, "stop")
     assert end_orphan(folder)
 
 
@@ -82,7 +86,9 @@ def test_a_stop_is_a_request_with_an_answer_also_where_nobody_is_there_to_give_o
 
 def test_an_end_leaves_no_ticket(queue: Queue, new_run: NewRun) -> None:
     folder = orphan(new_run, "a")
+    send(folder, "stop", by="ann@desk")
     assert end_orphan(folder)
+    assert describe(folder)["why"] == f"{STOPPED}, by ann@desk"
     assert (read_state(folder).status, queue.tickets()) == ("stopped", [])
     assert not end_orphan(folder)
 

@@ -13,6 +13,7 @@ from tests.runs.conftest import processes_of
 from tests.runs.tiny import tiny_recipe, wait_until
 from workbench.runs.catalogue.summary import describe, summary
 from workbench.runs.launch import launch
+from workbench.runs.lease import whoami
 from workbench.runs.queue.outlook import outlook, training_now
 from workbench.runs.queue.queue_folder import Queue
 from workbench.runs.run import Run
@@ -49,6 +50,7 @@ def test_a_second_run_waits_says_so_and_has_its_turn(corpus: Path, root: Path, q
     result = second.wait(timeout=30)
     assert isinstance(result, dict)
     assert (result["state"], result["steps"]) == ("stopped", None)
+    assert describe(second.folder)["why"] == f"taken out of the queue before it began, by {whoami()}"
     wait_until(lambda: outlook(queue).places[str(third.folder.path)].position == 1, 10, "the move up")
     first.stop()
     assert third.wait(timeout=120)["steps"] == 5  # type: ignore[index]

@@ -24,6 +24,7 @@ from workbench.scored_text import part_mark
 
 LONGEST_REASON = 100
 """Characters of a run's error in a table."""
+_REASONED = ("failed", "stopped", STALLED)
 
 
 def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
@@ -151,10 +152,10 @@ def describe(folder: RunFolder) -> dict[str, str]:
 
 
 def _reason(facts: dict[str, Any]) -> str:
-    """Why a run failed, is lost or stalled, in one short line; empty for any other."""
+    """Why a run failed, stalled, is lost or was stopped before it began, in one short line; empty for any other."""
     if facts["status"] == "lost":
         return facts["message"] if "state.json" in facts["message"] else "its processes ended without saying why"
-    return plain(facts["message"].partition("\n")[0], LONGEST_REASON) if facts["status"] in ("failed", STALLED) else ""
+    return plain(facts["message"].partition("\n")[0], LONGEST_REASON) if facts["status"] in _REASONED else ""
 
 
 # A thousand runs of few users: the user database may be a network service.

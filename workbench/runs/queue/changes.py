@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError
 from workbench.runs.find import called_so
 from workbench.runs.queue.line import in_line, owner_of, training
+from workbench.runs.queue.outlook import Place, outlook
 from workbench.runs.queue.queue_folder import QUEUE_VARIABLE, Queue, queue_here
 from workbench.runs.queue.ticket import Ticket
 
 LARGEST_PRIORITY = 1000
 Change = Callable[[Ticket, list[Ticket]], list[Ticket]]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What became of a run that was moved.
+
+    Attributes:
+        run: its id. place: where it stands now; None: its turn has come in between.
+        priority: that it has now. before: that it had.
+    """
+
+    run: str
+    place: Place | None
+    priority: int
+    before: int
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        changed = "" if self.priority == self.before else f"; its priority is now {self.priority}, it was {self.before}"
+        return ("its turn has come" if self.place is None else self.place.text) + changed
 
 
 def this_queue() -> Queue:
@@ -75,7 +97,7 @@ def checked_priority(priority: Any) -> int:
     return number
 
 
-def set_priority(run: str, priority: int) -> Ticket:
+def set_priority(run: str, priority: int) -> Moved:
     """Give a run that waits another priority; 0 is usual, higher ones go first.
 
     Raises:
@@ -85,7 +107,7 @@ def set_priority(run: str, priority: int) -> Ticket:
     return _changed(run, lambda ticket, line: [replace(ticket, priority=number)])
 
 
-def move(run: str, place: int) -> Ticket:
+def move(run: str, place: int) -> Moved:
     """Move a run among those of its owner that wait; it takes the priority of the one whose place it takes.
 
     Args:
@@ -108,7 +130,7 @@ def move(run: str, place: int) -> Ticket:
     return _changed(run, moved)
 
 
-def _changed(run: str, change: Change) -> Ticket:
+def _changed(run: str, change: Change) -> Moved:
     queue = this_queue()
     ticket: Ticket | None = None
     try:
@@ -116,10 +138,12 @@ def _changed(run: str, change: Change) -> Ticket:
         with queue.locked():
             tickets = queue.tickets()
             ticket = waiting_ticket(tickets, run)
-            for each in change(ticket, in_line(tickets)):
+            changed = change(ticket, in_line(tickets))
+            for each in changed:
                 queue.change(each)
     except OSError as error:
         if ticket is not None and isinstance(error, PermissionError):
             raise RunError(f"run '{ticket.run.id}' is {ticket.owner}'s; only they can change its place") from None
         raise RunError(f"the queue in {queue.folder} cannot be changed: {error.strerror or error}") from None
-    return ticket
+    (priority,) = (each.priority for each in changed if each.folder == ticket.folder)
+    return Moved(ticket.run.id, outlook(queue).places.get(ticket.folder), priority, ticket.priority)

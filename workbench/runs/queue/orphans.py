@@ -19,7 +19,7 @@ from workbench.runs.launchers.local import start_supervisor
 from workbench.runs.queue.queue_folder import queue_here
 from workbench.runs.queue.ticket import ticket_of
 from workbench.runs.queue.turn import enter
-from workbench.runs.queue.waiting import STOPPED
+from workbench.runs.queue.waiting import obeyed_stop
 from workbench.runs.state import LOCK_VARIABLE, lock_held, process_identity, read_state, take_lock, write_state
 
 
@@ -90,11 +90,12 @@ def start_orphan(folder: RunFolder) -> bool:
 
 
 def end_orphan(folder: RunFolder) -> bool:
-    """Mark a run that waits without a process as stopped; False where it does not, or a process of it is there."""
+    """Obey a stop of a run that waits without a process; False where none was asked, or a process of it is there."""
     with _held(folder) as lock:
-        if lock is None:
+        why = "" if lock is None else obeyed_stop(folder)
+        if not why:
             return False
-        write_state(folder, status="stopped", message=STOPPED)
+        write_state(folder, status="stopped", message=why)
         queue = queue_here()
         if queue is not None:
             with suppress(OSError):

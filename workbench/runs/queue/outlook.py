@@ -152,11 +152,6 @@ def known_here() -> set[str]:
     return {ticket.folder for ticket in (*found.training, *found.paused, *found.ending, *found.waiting)}
 
 
-def moved_text(place: Place | None) -> str:
-    """Where a run that was just moved stands; its turn may have come in between."""
-    return "its turn has come" if place is None else place.text
-
-
 def notice(folder: RunFolder, running: bool, problem: str = "") -> str:
     """What whoever launches a run must hear of the queue; empty where it trains by itself.
 

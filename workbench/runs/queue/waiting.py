@@ -29,7 +29,8 @@ def mark_waiting(folder: RunFolder, turn: Turn) -> None:
 
 
 def wait_for_turn(folder: RunFolder, lock: int, turn: Turn, abandoned: Callable[[], bool]) -> str:
-    """Wait until the run may train; returns nothing then, else why it will not: :data:`STOPPED` or :data:`ABANDONED`.
+    """Wait until the run may train; returns nothing then, else why it will not: :data:`STOPPED`, and by whom, or
+    :data:`ABANDONED`.
 
     Args:
         lock: descriptor of the run's lock.
@@ -43,8 +44,8 @@ def wait_for_turn(folder: RunFolder, lock: int, turn: Turn, abandoned: Callable[
             return STOPPED
         if abandoned():
             return ABANDONED
-        if _asked_to_stop(folder):
-            return STOPPED
+        if why := obeyed_stop(folder):
+            return why
         # Whoever comes later looks less often: a hundred that wait must not take cores from the one that trains.
         time.sleep(LOOK_SECONDS * min(turn.position, 10))
     with suppress(OSError):
@@ -52,13 +53,13 @@ def wait_for_turn(folder: RunFolder, lock: int, turn: Turn, abandoned: Callable[
     return ""
 
 
-def _asked_to_stop(folder: RunFolder) -> bool:
-    """Answer a stop; anything else that was asked waits for the trainer."""
+def obeyed_stop(folder: RunFolder) -> str:
+    """Answer a stop; why the run ends then, else empty. Anything else that was asked waits for the trainer."""
     for request in control.pending(folder):
         if request.verb == "stop":
             refused = control.refusal(folder, request)
             with suppress(OSError):
                 control.answer(folder, request.id, not refused, refused or STOPPED)
             if not refused:
-                return True
-    return False
+                return f"{STOPPED}, by {request.by or 'somebody'}"
+    return ""

@@ -15,7 +15,6 @@ from workbench.runs.find import find
 from workbench.runs.in_force import flat, in_force
 from workbench.runs.labels import label
 from workbench.runs.queue.changes import move
-from workbench.runs.queue.outlook import moved_text, outlook
 from workbench.runs.report import report
 from workbench.runs.run import Run
 from workbench.runs.titles import titles
@@ -102,9 +101,8 @@ class RunActions:
 
     def _next(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         for run in runs:
-            move(str(run.folder.path), 1)
-            place = outlook().places.get(str(run.folder.path))
-            yield ActionResult(f"{run.name}: {moved_text(place)}", waits=run.id)
+            moved = move(str(run.folder.path), 1)
+            yield ActionResult(f"{run.name}: {moved.text}", waits=run.id)
 
     def _label(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         notes, name, before = rest.get("notes"), rest.get("name"), _names(runs)
