@@ -11,6 +11,7 @@ import workbench as wb
 from tests.forecasting.machine_rates import RATES
 from workbench import presets
 from workbench.choices.data.prepare import NAME, _subject, prepare
+from workbench.choices.execution import memory_fit
 from workbench.cli.forecasting import summary
 from workbench.forecast import BAND, Forecast, forecast, unusual
 from workbench.forecasting import trace as tracing
@@ -122,6 +123,25 @@ def test_schedules_and_layers_are_data(recipe: Recipe) -> None:
     assert found.schedules["objective.mask_rate"][0] > found.schedules["objective.mask_rate"][-1]
     assert len(found.layers["backward"][0]) == recipe.architecture.layers
     assert json.loads(json.dumps(found.to_dict()))["parameters"] == found.parameters
+
+
+def test_a_run_that_takes_the_free_memory_is_forecast_with_what_is_free(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.forecasting.calibration.calibrated", lambda *_: RATES)
+    full = recipe.with_(execution={"micro_batch_size": "auto"})
+    monkeypatch.setattr(memory_fit, "free_bytes", lambda device: 2**40)
+    much = forecast(full)
+    parts = {name: size for name, size in much.memory.items() if name != "heap"}
+    room = sum(parts.values()) - (parts["activations"] + parts["logits"]) // 2
+    monkeypatch.setattr(memory_fit, "free_bytes", lambda device: room)
+    little = forecast(full)
+    assert little.memory_bytes < much.memory_bytes
+    assert little.device_memory_bytes == RATES.memory_bytes
+    assert f"{room / 2**30:.3g} GiB that are free now" in little.notes[0]
+    assert "GiB that the device has in all" in ahead(full).notes[0], "of another machine nobody knows"
+    limited = forecast(full.with_(execution={"memory_gib": 4.0}))
+    assert "free" not in limited.notes[0], "a limit decides"
 
 
 def test_what_is_not_seen_is_said(recipe: Recipe) -> None:

@@ -106,6 +106,7 @@ def forecast(
         >>> wb.forecast(wb.presets.fast()).parameters  # doctest: +SKIP
         4196608
     """
+    from workbench.choices.execution.memory_fit import room_now
     from workbench.errors import RecipeError
     from workbench.forecasting.calibration import calibrated
     from workbench.forecasting.rates import Rates
@@ -120,18 +121,18 @@ def forecast(
     if here:
         recipe.check_here()
     engine = recipe.engine()
-    mode = engine.mode
-    rates = rates or calibrated(mode, say, poll)
+    rates = rates or calibrated(engine.mode, say, poll)
     vocabulary = _vocabulary(recipe.data)
-    simulator = Simulator(recipe, vocabulary, _attention(recipe, rates, here), rates)
+    room, filled = room_now(engine.memory, engine.device, rates.memory_bytes, here)
+    now = rates.model_copy(update={"memory_bytes": room})
+    simulator = Simulator(recipe, vocabulary, _attention(recipe, rates, here), now)
     simulated = simulator.run()
     memory = asdict(simulator.memory(simulated))
     peak = memory.pop("peak")
     # On a CPU the parts are no more than half of a small model's memory, and nobody should have to look for the rest.
     memory["heap"] = max(0, peak - sum(memory.values()))
-    band = BAND[mode.compiled]
-    counted = recipe.budget.unit == "seconds"
-    far = " ".join(unusual(recipe) or ())
+    band = BAND[engine.mode.compiled]
+    counted, far = recipe.budget.unit == "seconds", " ".join(unusual(recipe) or ())
     return Forecast(
         parameters=simulated.parameters,
         flops_per_token=simulated.flops / simulated.tokens,
@@ -149,7 +150,7 @@ def forecast(
         cost=None if price_per_hour is None else price_per_hour * simulated.seconds / 3600,
         schedules=_schedules(simulated.points),
         layers={way: [getattr(point, way) for point in simulated.points] for way in ("forward", "backward")},
-        notes=tuple(filter(None, (far, *_notes(recipe)))),
+        notes=tuple(filter(None, (far, filled, *_notes(recipe)))),
         compile_seconds=simulator.compile_seconds(simulated),
         machine=rates.device,
         calibrated=rates.date,

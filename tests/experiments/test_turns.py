@@ -7,15 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from workbench.experiments.budget import Share
 from workbench.experiments.turns import at_once
 from workbench.runs.queue.queue_folder import OFF, QUEUE_VARIABLE
 from workbench.runs.queue.settings import physical_cores, write_settings
-
-
-def share(threads: int) -> Share:
-    """Of a run with so many threads; none on a GPU."""
-    return Share(10.0, "seconds", 10, 1000, 1e9, 10.0, 1.0, threads, 0.0)
 
 
 def test_as_many_as_the_queue_has_cores_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,9 +17,9 @@ def test_as_many_as_the_queue_has_cores_for(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     for cores, threads, runs in ((1, 1, 1), (6, 1, 6), (6, 2, 3), (2, 4, 1), (99, 1, 8), (6, 0, 1)):
         write_settings(tmp_path, {"cores": cores})
-        assert at_once([share(threads), share(min(threads, 1))]) == runs, (cores, threads)
+        assert at_once([threads, min(threads, 1)]) == runs, (cores, threads)
 
 
 def test_without_a_queue_as_many_as_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(QUEUE_VARIABLE, OFF)
-    assert at_once([share(1)]) == physical_cores()
+    assert at_once([1]) == physical_cores()

@@ -12,6 +12,7 @@ from workbench.errors import RecipeError
 from workbench.recipe import Recipe
 from workbench.tuning.axes import AXES, space_asked
 from workbench.tuning.plan import TuningPlan
+from workbench.tuning.sentences import cost_lines
 from workbench.tuning.tune import begin
 
 
@@ -41,6 +42,28 @@ def test_a_budget_that_is_too_small_says_what_it_takes(planned: Planned) -> None
     needed = str(said.value).partition("give it at least ")[2].partition(" min")[0]
     plan, _ = planned(f"{float(needed) * 1.01:.4f} min", each="5 s")
     assert (plan.division.points, len(plan.race_seeds)) == (3, 4)
+
+
+@pytest.mark.parametrize(("options", "each"), [({"each": "5 s"}, " of 5 s each"), ({}, "")])
+def test_a_budget_that_is_too_small_is_refused_before_anything_is_measured(
+    planned: Planned, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], each: str
+) -> None:
+    def measured(*_: object) -> None:
+        raise AssertionError("measured, or read")
+
+    monkeypatch.setattr("workbench.forecasting.calibration.calibrated", measured)
+    monkeypatch.setattr("workbench.racing.entering.same_text", measured)
+    with pytest.raises(RecipeError, match=f"'10 s' is too small: the first 3 settings .* on 2 seeds{each} take"):
+        planned("10 s", rates=None, **options)
+
+
+def test_runs_that_are_too_short_to_be_raced_are_said_before(planned: Planned) -> None:
+    assert planned(each="5 s")[0].warnings == ()
+    plan, sweep = planned(axes={"optimizer.lr": [1e-3, 1e-2]}, each="0.18 s")
+    (line,) = plan.warnings
+    assert line.startswith("runs of 0.18 s may be too short to be raced; they may not get 0.1 nats below word ")
+    assert line.endswith(": give each run more time (each=..., `--each`)")
+    assert f"  note: {line}" in cost_lines(plan, sweep, 2)
 
 
 @pytest.mark.parametrize(

@@ -120,12 +120,18 @@ def shared(recipe: Recipe, budget: Amount, clock: str, forecast: Callable[[Recip
 
 def share_of(recipe: Recipe, forecast: Callable[[Recipe], Forecast]) -> Share:
     """What a recipe's own budget is."""
-    found, mode = forecast(recipe), recipe.engine().mode
+    found = forecast(recipe)
     return Share(
         recipe.budget.amount, recipe.budget.unit, found.steps, found.tokens, found.flops, found.seconds,
-        found.seconds / found.steps, 0 if mode.device == "cuda" else mode.threads, found.compile_seconds,
+        found.seconds / found.steps, threads_of(recipe), found.compile_seconds,
         found.parameters, found.memory_bytes,
     )  # fmt: skip
+
+
+def threads_of(recipe: Recipe) -> int:
+    """Threads that a recipe trains with; 0 on a GPU."""
+    mode = recipe.engine().mode
+    return 0 if mode.device == "cuda" else mode.threads
 
 
 def check_size(whose: str, recipe: Recipe, share: Share, prepared: PreparedData, text: str) -> None:

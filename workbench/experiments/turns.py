@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from workbench.experiments.budget import Share
 from workbench.runs.queue.queue_folder import queue_here
 from workbench.runs.queue.settings import physical_cores
 
@@ -13,8 +12,12 @@ START_SECONDS = 5.0
 """Of a run beside its training: start-up, scoring, saving."""
 
 
-def at_once(shares: Iterable[Share]) -> int:
-    """Runs side by side: of one GPU one, of the cores that the queue gives as many as have their threads."""
-    queue, threads = queue_here(), max(share.threads for share in shares)
+def at_once(threads_of_runs: Iterable[int]) -> int:
+    """Runs side by side: of one GPU one, of the cores that the queue gives as many as have their threads.
+
+    Args:
+        threads_of_runs: that each trains with; 0 on a GPU.
+    """
+    queue, threads = queue_here(), max(threads_of_runs)
     cores = min(os.cpu_count() or 1, physical_cores() if queue is None else queue.settings().capacity)
     return max(1, cores // threads) if threads else 1

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST_LETTERS = 40
 ARM_NAME = rf"\w[\w .+-]{{0,{MOST_LETTERS - 1}}}"
+REFERENCE = (0.5, 2.0)
+"""Ratios of the budget at which the baseline trains as well."""
 FEW_LABELS = 5.0
 """Labelled tokens per entry of the vocabulary below which a start from scratch is said to be short: at 8 per entry a
 tuned masked recipe ended 0.3 nats below word frequencies (V 2,048, 15 s of one thread, 2026)."""
@@ -43,7 +45,7 @@ def enter(
     *,
     baseline: str | None = None,
     score: Score = "nats",
-    reference: Sequence[float] = (0.5, 2.0),
+    reference: Sequence[float] = REFERENCE,
     clock: str = "reference",
     margin: float = MARGIN_NATS,
     alpha: float = ALPHA,
@@ -90,7 +92,7 @@ def enter(
         rules = recipes[first].budget.model_dump(include={"evaluations", "evaluation_tokens"})
         recipes[arm], shares[arm] = shared(recipe.with_(budget=rules), parse(text), clock, ahead)
         check_size(f"arm '{arm}'", recipes[arm], shares[arm], prepared[f"arm '{arm}'"], text)
-    side_by_side = at_once(shares.values())
+    side_by_side = at_once(share.threads for share in shares.values())
     design = Design.of(len(chosen), len(recipes) - 1, alpha)
     warnings = unused + _twins(recipes)
     warnings += [

@@ -12,7 +12,7 @@ from workbench.experiments.launching import refused, withdrawn
 from workbench.experiments.plan import Score
 from workbench.experiments.shown import Shown
 from workbench.printable import plain
-from workbench.racing.entering import Say, enter
+from workbench.racing.entering import REFERENCE, Say, enter
 from workbench.racing.plan import Entry, RacePlan
 from workbench.racing.race_folder import RaceFolder
 from workbench.racing.results import RaceResult, rows
@@ -134,7 +134,7 @@ def race(
     *,
     baseline: str | None = None,
     score: Score = "nats",
-    reference: Sequence[float] = (0.5, 2.0),
+    reference: Sequence[float] = REFERENCE,
     clock: str = "reference",
     margin: float = MARGIN_NATS,
     alpha: float = ALPHA,

@@ -153,7 +153,7 @@ def _priced(plan: SweepPlan, points: list[Point], trained: int) -> SweepPlan:
         trained: points that will be.
     """
     shares = [point.share for point in points if point.share is not None]
-    runs, side_by_side = trained * len(plan.seeds), at_once(shares)
+    runs, side_by_side = trained * len(plan.seeds), at_once(share.threads for share in shares)
     each = fmean(share.seconds + START_SECONDS for share in shares)
     compiling = max(share.compile_seconds for share in shares)
     cores = fmean(share.threads * (share.seconds + START_SECONDS) for share in shares)

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RecipeError
 from workbench.experiments.arguments import check_arguments, is_number, seeds_of
-from workbench.experiments.budget import Share, parse, shared
+from workbench.experiments.budget import parse, shared, threads_of
 from workbench.experiments.comparable import Say, recipe_of
 from workbench.experiments.plan import begun
 from workbench.experiments.turns import START_SECONDS, at_once
 from workbench.experiments.words import duration
+from workbench.racing.entering import REFERENCE, priced
 from workbench.racing.entering import enter as enter_race
-from workbench.racing.entering import priced
-from workbench.racing.plan import RacePlan
 from workbench.racing.sequential import MOST_SEEDS
 from workbench.sweeping.entering import TUNING_SEED
 from workbench.sweeping.entering import enter as enter_sweep
 from workbench.sweeping.plan import SweepPlan
-from workbench.sweeping.space import MOST_POINTS
+from workbench.sweeping.space import MOST_POINTS, space_of
 from workbench.sweeping.stepwise import FEWEST_SEEDS, ROUNDS, Settings, alternatives
 from workbench.tuning.axes import space_asked
 from workbench.tuning.plan import BEFORE, TUNED, Division, TuningPlan
@@ -36,6 +35,8 @@ RACES = (10, 6, 4)
 SHARE = 0.6
 """Of the budget, what settings may take at most before the race has ten seeds."""
 _MOST_TUNING_SEEDS = 6
+_MAY = f"'{BEFORE}' may "
+"""With this a race's doubt about the recipe begins."""
 
 
 def enter(
@@ -72,6 +73,12 @@ def enter(
     chosen = seeds_of(seeds, "tuning", TUNING_SEED, FEWEST_SEEDS, _MOST_TUNING_SEEDS)
     asked = None if race_seeds is None else seeds_of(race_seeds, "race", 0, RACES[-1], MOST_SEEDS)
     space = space_asked(axes, base)
+    path, fewest = next(iter(space)), len(Settings.of(base.to_dict()).first(space_of(space, base)))
+    threads = threads_of(base)
+    # Before anything is read or measured, which may take minutes.
+    known = _known_seconds(base, each)
+    least = _Costs(known, 0.0, threads, len(chosen), lambda count: _least_race(count, known, threads))
+    least.check(str(budget), total, (path, fewest), len(asked or range(RACES[-1])), f"{known:g} s" if known else "")
 
     def ahead(one: Recipe) -> Forecast:
         return forecast(one, rates=rates, say=say)
@@ -87,30 +94,24 @@ def enter(
         name=f"{title[:60]} (tuning)", runs_dir=runs_dir, rates=rates, say=say,
     )  # fmt: skip
     _, own = shared(base, parse(text), "reference", ahead)
-    fewest = len(Settings.of(sweep.recipe).first(sweep.space))
-    costs = _Costs(own, len(chosen), len(sweep.space), race)
+    costs = _Costs(own.seconds, len(sweep.space) * own.compile_seconds, own.threads, len(chosen),
+                   lambda count: priced(replace(race, seeds=tuple(range(count)))).cost.seconds)  # fmt: skip
     raced = _race_seeds(costs, total, share, fewest, asked)
     if spoiled := set(raced) & set(chosen):
         raise RecipeError(f"race_seeds: {', '.join(map(str, sorted(spoiled)))} would be tuned on, and what is tuned on "
                           "a seed cannot be claimed on it; give the race others")  # fmt: skip
-    if (least := costs.tuning(fewest) + costs.race(len(raced))) > total:
-        raise RecipeError(
-            f"budget '{budget}' is too small: the first {fewest} settings ({next(iter(sweep.space))}) on "
-            f"{len(chosen)} seeds of {text} each take about {duration(costs.tuning(fewest))}, and the race of "
-            f"{len(raced)} seeds that says what was found is worth takes up to {duration(costs.race(len(raced)))}; "
-            f"give it at least {least / 60:.3g} min, or less time to each run (each, or --each; now {text})"
-        )
+    costs.check(str(budget), total, (path, fewest), len(raced), text)
     points = min(costs.points(total - costs.race(len(raced))), MOST_POINTS, _enough(sweep))
     runs, race_runs = points * len(chosen), len(raced) * race.cost.runs // len(race.seeds)
     seconds, race_seconds = costs.tuning(points), costs.race(len(raced))
-    hours = own.threads * (seconds + race_seconds) * at_once([own]) / 3600
+    hours = threads * (seconds + race_seconds) * at_once([threads]) / 3600
     plan = TuningPlan(
         **begun(name or "tuning", base.hash, runs_dir), name=title[:80], recipe=base.to_dict(), budget=str(budget),
         each=text, seeds=chosen, race_seeds=raced, score=sweep.score,
         division=Division(total, points, runs, seconds, race_runs, race_seconds, hours),
-        warnings=tuple(line for line in race.warnings if line.startswith(f"'{BEFORE}' may")),
+        warnings=tuple(_short(line, text) for line in race.warnings if line.startswith(_MAY)),
     )  # fmt: skip
-    cost = replace(sweep.cost, runs=runs, seconds=seconds, core_hours=own.threads * seconds * sweep.at_once / 3600)
+    cost = replace(sweep.cost, runs=runs, seconds=seconds, core_hours=threads * seconds * sweep.at_once / 3600)
     return plan, replace(sweep, id=plan.id, runs=points, cost=cost, part_of=TuningFolder.tag_of(plan.name))
 
 
@@ -118,24 +119,42 @@ class _Costs:
     """What stages take, as if every setting took what the recipe does: all have one budget of time.
 
     Args:
-        own: of the recipe. seeds: of a setting. axes: knobs that are searched, each of which may compile anew.
-        race: of any number of seeds.
+        each: seconds of a run. compiling: seconds of all that is compiled anew, on one processor.
+        threads: of a run. seeds: of a setting. race: seconds of one of so many seeds.
     """
 
-    def __init__(self, own: Share, seeds: int, axes: int, race: RacePlan) -> None:
-        side_by_side = at_once([own])
-        self._point = seeds * (own.seconds + START_SECONDS) / side_by_side
-        self._compiling = axes * own.compile_seconds / side_by_side
-        self._race = race
+    def __init__(self, each: float, compiling: float, threads: int, seeds: int, race: Callable[[int], float]) -> None:
+        side_by_side = at_once([threads])
+        self._seeds, self._point = seeds, seeds * (each + START_SECONDS) / side_by_side
+        self._compiling = compiling / side_by_side
+        self.race = race
 
     def tuning(self, points: int) -> float:
         return points * self._point + self._compiling
 
-    def race(self, seeds: int) -> float:
-        return priced(replace(self._race, seeds=tuple(range(seeds)))).cost.seconds
-
     def points(self, seconds: float) -> int:
         return int((seconds - self._compiling) / self._point)
+
+    def check(self, budget: str, total: float, first: tuple[str, int], race_seeds: int, each: str) -> None:
+        """Refuse a budget that has no room for the first settings and the race.
+
+        Args:
+            total: seconds of the budget. first: knob and number of the first settings.
+            each: time of a run as text; empty where nobody knows it yet.
+
+        Raises:
+            RecipeError: what it takes, and the way out.
+        """
+        (path, fewest), race = first, self.race(race_seeds)
+        if (least := self.tuning(fewest) + race) > total:
+            about = "about" if each else "at least"
+            raise RecipeError(
+                f"budget '{budget}' is too small: the first {fewest} settings ({path}) on {self._seeds} seeds"
+                f"{f' of {each} each' if each else ''} take {about} {duration(self.tuning(fewest))}, and the race of "
+                f"{race_seeds} seeds that says what was found is worth takes up to {duration(race)}; "
+                f"give it at least {least / 60:.3g} min"
+                + (f", or less time to each run (each, or --each; now {each})" if each else "")
+            )
 
 
 def _race_seeds(
@@ -148,6 +167,25 @@ def _race_seeds(
         if costs.race(count) <= (1 - share) * total and costs.tuning(fewest) + costs.race(count) <= total:
             return tuple(range(count))
     return tuple(range(RACES[-1]))
+
+
+def _known_seconds(base: Recipe, each: str | None) -> float:
+    """Seconds of a run as far as nothing needs to be measured for them; 0 where nobody knows."""
+    if each is not None:
+        return _seconds(each, "each", "")
+    return base.budget.amount if base.budget.unit == "seconds" else 0.0
+
+
+def _least_race(seeds: int, each: float, threads: int) -> float:
+    """Seconds of a race of so many seeds, of runs of ``each`` seconds that compile nothing."""
+    ratios = (1.0, 1.0, *REFERENCE)
+    return seeds * (sum(ratios) * each + len(ratios) * START_SECONDS) / at_once([threads])
+
+
+def _short(doubt: str, each: str) -> str:
+    """A race's doubt about the recipe, as one about the runs of a tuning."""
+    return (f"runs of {each} may be too short to be raced; they may {doubt.removeprefix(_MAY)}: give each run more "
+            "time (each=..., `--each`)")  # fmt: skip
 
 
 def _enough(sweep: SweepPlan) -> int:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from workbench.choices.execution.memory_plan import MemoryPlan
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.errors import RecipeError
-from workbench.ops.free_memory import ran_out
+from workbench.ops.free_memory import free_bytes, ran_out
 from workbench.ops.recompute import KeptBytes
 
 Rehearse = Callable[[int], Tensor]
@@ -64,6 +65,21 @@ def step_bytes(trained: Iterable[int], plan: MemoryPlan, moments: int) -> int:
         moments: that the optimizer names; one that names none is taken for one with two.
     """
     return sum(4 * numbers + (moments or 2) * plan.moment_bytes(numbers) for numbers in trained)
+
+
+def room_now(plan: MemoryPlan, device: torch.device, whole: int, here: bool) -> tuple[int, str]:
+    """Bytes of a device that a run may count on if it began now, and in words, where it will fill what is free then.
+
+    Args:
+        whole: bytes of the device. here: it is this machine's.
+    """
+    if not plan.largest or plan.budget:
+        return whole, ""
+    # Asking a GPU would take some of its memory.
+    free = here and device.type == "cpu"
+    room, there = (min(whole, free_bytes(device)), "are free now") if free else (whole, "the device has in all")
+    takes = "execution.micro_batch_size 'auto' takes what is free when the run begins"
+    return room, f"{takes}; this counts with the {room / _GIB:.3g} GiB that {there}"
 
 
 def fitting_rows(legal: Iterable[int], room: float, kept: Kept) -> list[int]:
