@@ -59,11 +59,12 @@ def test_the_headline_has_the_numbers() -> None:
 def test_the_line_says_the_same() -> None:
     assert words(checked(line_html(FOUND, 3.6))) == (
         "1 min 40 s (1 min 20 s to 2 min 5 s) · 8,192 tokens/s · 1.5 GiB of 16.0 GiB of memory · "
-        "cost 0.10 alone on the machine; compiling adds about 40 s the first time"
+        "cost 0.10 alone on the machine; compiling adds about 40 s the first time, with a core to itself"
     )
     shared = words(line_html({**FOUND, "provisional": "until it is <measured>"}, sharing=1))
     assert shared.endswith(
-        "1 run trains on it now; compiling adds about 40 s the first time; until it is &lt;measured&gt;"
+        "1 run trains on it now; compiling adds about 40 s the first time, with a core to itself; "
+        "until it is &lt;measured&gt;"
     )
     # A small box shows all of what is wrong, and no number runs into its words.
     wrong = words(line_html({**FOUND, "memory_bytes": 20 * GIB}))

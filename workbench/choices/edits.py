@@ -99,8 +99,19 @@ def with_kind(axis: str, before: Any, kind: str) -> Fields:
     known = readable(axis)
     if old.get("kind") == kind or kind not in known:
         return {**old, "kind": kind}
-    shared = known[kind].shared_knobs(known[old["kind"]]) if old.get("kind") in known else ()
-    return {**defaults(known[kind]), **{name: old[name] for name in shared if name in old}}
+    return {**defaults(known[kind]), **shared_values(axis, before, kind)}
+
+
+def shared_values(axis: str, before: Any, kind: str) -> Fields:
+    """The values that stay where a choice gives way to one of ``kind``, which is registered; of no choice, none.
+
+    Args:
+        before: the fields of the choice, or the number of a scheduled knob.
+    """
+    known = readable(axis)
+    old = before if isinstance(before, dict) and before.get("kind") in known else {}
+    shared = known[kind].shared_knobs(known[old["kind"]]) if old else ()
+    return {name: old[name] for name in shared if name in old}
 
 
 def defaults(model: type[BaseModel]) -> Fields:

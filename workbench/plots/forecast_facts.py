@@ -108,7 +108,7 @@ def assumed(found: Mapping[str, Any], sharing: int = 0) -> str:
 def compiling(found: Mapping[str, Any]) -> str:
     """What compiling takes where nothing of it is in a cache; empty where nothing is compiled."""
     seconds = found.get("compile_seconds")
-    return f"compiling adds about {duration_words(seconds)} the first time" if seconds else ""
+    return f"compiling adds about {duration_words(seconds)} the first time, with a core to itself" if seconds else ""
 
 
 def moving(found: Mapping[str, Any]) -> dict[str, tuple[list[float], list[float]]]:

@@ -203,7 +203,8 @@ def test_a_gpus_moments_wait_in_pinned_memory() -> None:
     [
         (
             {"optimizer": "lamb", "execution.optimizer_states": "8bit"},
-            r"execution\.optimizer_states: '8bit': lamb has no moments.*use 'fp32', or optimizer adamw, lans",
+            r"execution\.optimizer_states: '8bit': what lamb keeps between steps is kept in float32 alone; "
+            r"use 'fp32', or optimizer adamw, lans",
         ),
         (
             {"execution.optimizer_states": "host", "execution.device": "cpu"},

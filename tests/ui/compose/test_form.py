@@ -137,6 +137,17 @@ def test_another_kind_counts_as_a_change_and_brings_its_defaults() -> None:
     assert knob.value == defaults(registry("depth")["progressive_drop"])
 
 
+def test_what_two_kinds_have_in_common_stays_as_it_was_chosen_last() -> None:
+    """Also where a kind was shown before, which else comes back as it was left."""
+    fields = defaults(registry("execution")["native"]) | {"device": "cpu", "precision": "bf16"}
+    knob = ChoiceKnob("execution", "execution", "", "", fields, lambda: None)
+    knob.picker.value = "auto"
+    assert knob.value["device"] == "cpu"
+    knob.part.knobs["device"].input.source.value = "auto"  # type: ignore[union-attr]
+    knob.picker.value = "native"
+    assert knob.value == fields | {"device": "auto"}
+
+
 def test_loading_calls_nobody_and_sends_only_what_differs() -> None:
     heard: list[int] = []
     form = Form(Budget, "budget", lambda: heard.append(1))

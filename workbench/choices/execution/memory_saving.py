@@ -155,8 +155,8 @@ class SavesMemory(Execution):
             able = [kind for kind, choice in registry("optimizer").items() if getattr(choice, "moments", ())]
             yield Problem(
                 path,
-                f"'{value}': {recipe.optimizer.kind} has no moments that could be kept so; use 'fp32', or optimizer "
-                f"{', '.join(able)}",
+                f"'{value}': what {recipe.optimizer.kind} keeps between steps is kept in float32 alone; use "
+                f"'fp32', or optimizer {', '.join(able)}",
             )
         if value == "8bit" and _widens(recipe):
             yield Problem(

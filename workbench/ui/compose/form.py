@@ -18,7 +18,7 @@ import ipywidgets
 from pydantic import BaseModel
 
 from workbench.choices.choice import Choice, Problem, registry
-from workbench.choices.edits import with_kind
+from workbench.choices.edits import shared_values, with_kind
 from workbench.choices.schedules import Schedule
 from workbench.fields import flatten, same
 from workbench.plots.shape import KnobScale
@@ -189,12 +189,14 @@ class ChoiceKnob(Row):
     def _picked(self, change: Any) -> None:
         if self._quiet:
             return
-        # A kind that was edited before comes back as it was left.
+        # A kind that was edited before comes back as it was left, but for what both have, which is as it was last.
         known = self.kind in self._seen
         self._seen.add(self.kind)
         baseline = self._part_baseline(self.part.value)
         # What is in the boxes now, which may have been typed a moment ago: the baseline is the preset's.
-        start = self.part.value if known or self.kind == CONSTANT else self._start(self._parts[change["old"]].value)
+        start, before = self.part.value, self._parts[change["old"]].value
+        if self.kind != CONSTANT:
+            start = start | shared_values(self.axis, before, self.kind) if known else self._start(before)
         self.part.load(start, baseline)
         self._arrange()
         self.picked()
