@@ -15,10 +15,10 @@ from workbench.plots.race import (
     Reach,
     band,
     ends_band,
-    levels_near,
     race_curves,
     race_differences,
     race_png,
+    race_range,
 )
 
 
@@ -97,7 +97,37 @@ def test_differences_have_their_seeds_and_their_interval(picture: RacePicture) -
 def test_a_level_far_from_the_curves_is_left_out(picture: RacePicture) -> None:
     far = replace(picture, levels={"word frequencies": 3.5, "neighbours": -2.0})
     assert [shape.y0 for shape in race_curves(far).layout.shapes] == [3.5]
-    assert levels_near(replace(far, arms=[])) == far.levels
+    assert race_range(replace(far, arms=[])) is None
+
+
+@pytest.mark.parametrize("wild", [(7.0, 300.0, 4e4), (7.0, 6.5, 300.0), (9e3, 9e3, 9e3), (7.0, np.nan, np.inf)])
+def test_an_arm_that_diverges_sets_no_axis_and_is_marked(wild: tuple[float, ...]) -> None:
+    calm = [Arm("baseline", [line(7, 6, 5), line(7.2, 6.1, 5.1)]), Arm("mine", [line(7, 6.2, 5.5)])]
+    gaps = [Gap("mine", [0.4], 0.4, 0.2, 0.6, "worse", [0]), Gap("wild", [4e4], 4e4, 3e4, 5e4, "worse", [0])]
+    picture = RacePicture("nats", "s", [*calm, Arm("wild", [line(*wild)])], gaps, 0.02)
+    assert race_range(picture) == race_range(replace(picture, arms=calm))
+    figure = race_curves(picture)
+    low, high = figure.layout.yaxis.range
+    assert (low < 5, 7.2 < high < 8) == (True, True)
+    far = [trace for trace in figure.data if trace.hovertemplate and "outside the picture" in trace.hovertemplate]
+    assert [(trace.name, set(trace.marker.symbol), set(trace.y)) for trace in far] == [
+        ("wild", {"triangle-up"}, {high})
+    ]
+    assert list(far[0].text) == [f"{value:.4g}" for value in wild if not value < 8]
+    apart = race_differences(picture)
+    assert apart.layout.xaxis.range[1] < 1
+    mark = apart.data[-1]
+    assert (mark.name, mark.marker.symbol, mark.x) == ("wild", ("triangle-right",), (apart.layout.xaxis.range[1],))
+    assert race_png(picture).startswith(b"\x89PNG")
+
+
+def test_an_arm_that_is_merely_worse_is_shown_whole(picture: RacePicture) -> None:
+    assert race_differences(picture).layout.xaxis.range is None
+    figure = race_curves(picture)
+    low, high = figure.layout.yaxis.range
+    # The band of the baseline reaches to 5, more than twice as high as the other arm.
+    assert low < 1
+    assert high > 4
 
 
 def test_the_same_without_a_browser(picture: RacePicture) -> None:

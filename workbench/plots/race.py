@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,6 +13,7 @@ import plotly.graph_objects as go
 from workbench.plots.curves import ALL_SCORED, Curve
 from workbench.plots.figure import say_nothing, template
 from workbench.plots.layers_static import small_png
+from workbench.plots.levels import Level, loss_range, robust_range
 from workbench.plots.palette import matplotlib_text, plotly_dash, plotly_text
 from workbench.printable import many
 from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash
@@ -20,6 +23,9 @@ from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run
 _BAND_OPACITY = 0.18
 _TARGET = "baseline's final score"
 _NO_SCORE, _NO_PAIR = "no run has been scored yet", "no seed has ended in both arms yet"
+_DIVERGED = 2.0
+"""Times the highest loss of the arm that stays lowest, or a higher floor: beyond lie losses of one that diverges."""
+OUTSIDE = "outside the picture"
 _SIZE_INCHES, _DOTS_PER_INCH = (10.0, 4.2), 100
 
 
@@ -118,19 +124,65 @@ def ends_band(arm: Arm) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     return x, mean, low, high
 
 
-def levels_near(picture: RacePicture) -> dict[str, float]:
-    """The levels that lie near the curves: one far away would press all of them into a line."""
-    ends = [float(end) for arm in picture.arms for line in (*arm.lines, *arm.ends) if len(line)
-            for end in (line.y_N.min(), line.y_N.max())]  # fmt: skip
-    if not ends:
-        return dict(picture.levels)
-    reach = 0.25 * (max(ends) - min(ends))
-    return {text: at for text, at in picture.levels.items() if min(ends) - reach <= at <= max(ends) + reach}
+def race_range(picture: RacePicture) -> tuple[float, float] | None:
+    """Lowest and highest loss that the curves show, as :func:`loss_range`, and without arms that diverge.
+
+    Returns:
+        None where there is nothing to draw.
+    """
+    losses = [[line.y_N for line in (*arm.lines, *arm.ends)] for arm in picture.arms]
+    found = [[reach[1] for each in arm if (reach := robust_range(each)) is not None] for arm in losses]
+    calmest = min((max(highest) for highest in found if highest), default=math.inf)
+    most = _DIVERGED * max(calmest, *picture.levels.values(), 0.0)
+    levels = [Level(text, nats) for text, nats in picture.levels.items()]
+    levels += [] if picture.target is None else [Level("target", picture.target)]
+    return loss_range([each[each <= most] for arm in losses for each in arm], levels)
+
+
+def gaps_range(picture: RacePicture) -> tuple[float, float] | None:
+    """Lowest and highest difference that a picture shows: none that the curves have no room for; None: all of them."""
+    found = [point for gap in picture.gaps for point in (*gap.points, gap.low, gap.high) if point is not None]
+    room = race_range(picture)
+    if room is None or not found or max(map(abs, found)) <= (widest := room[1] - room[0]):
+        return None
+    near = [point for point in found if abs(point) <= widest]
+    low, high = min([*near, -picture.margin]), max([*near, picture.margin])
+    # Up to where the arm lies that has no room, so that its mark stands apart.
+    air = 0.1 * (high - low)
+    return low - air, high + air
+
+
+class Beyond(NamedTuple):
+    """A point that has no room in a picture: where its mark stands, which way it lies, and what it is.
+
+    Attributes:
+        at: along the other axis. edge: of the picture. above: it lies above, or to the right. value: in the unit.
+    """
+
+    at: Any
+    edge: float
+    above: bool
+    value: float
+
+
+def beyond(at_N: Iterable[Any], values_N: Iterable[float], shown: tuple[float, float] | None) -> list[Beyond]:
+    """The points, (N,), outside of what is shown; what is no number lies above."""
+    if shown is None:
+        return []
+    low, high = shown
+    return [
+        Beyond(at, low if value < low else high, not value < low, float(value))
+        for at, value in zip(at_N, values_N, strict=True)
+        if not low <= value <= high
+    ]
 
 
 def race_curves(picture: RacePicture) -> go.Figure:
-    """Mean held-out loss of each arm, and the band from its best to its worst seed; filled: on all held-out tokens."""
-    figure = go.Figure()
+    """Mean held-out loss of each arm, and the band from its best to its worst seed; filled: on all held-out tokens.
+
+    Triangles at the edge: points outside the picture.
+    """
+    figure, shown = go.Figure(), race_range(picture)
     for index, arm in enumerate(picture.arms):
         x_P, mean_P, low_P, high_P = band(arm.lines)
         name, colour = plotly_text(arm.name), run_colour(index)
@@ -147,7 +199,9 @@ def race_curves(picture: RacePicture) -> go.Figure:
         if arm.ends:
             first = not any(before.ends for before in picture.arms[:index])
             figure.add_trace(_ends(arm, colour, shown=first))
-    for text, level in levels_near(picture).items():
+        for points in (band(arm.lines), ends_band(arm)):
+            _mark(figure, beyond(*points[:2], shown), name, colour)
+    for text, level in _levels(picture, shown).items():
         figure.add_hline(level, line={"color": REFERENCE_COLOUR, "dash": plotly_dash(LEVEL_DASHES.get(text, ()))},
                          annotation_text=plotly_text(text), annotation_position="top right")  # fmt: skip
     if picture.target is not None:
@@ -166,7 +220,7 @@ def race_curves(picture: RacePicture) -> go.Figure:
     figure.update_layout(template=template(), title="Held-out loss by arm, best to worst seed", height=420)
     figure.update_xaxes(title=picture.x_label)
     # The title says of what; both would be taller than the plot of a small window.
-    figure.update_yaxes(title=picture.unit)
+    figure.update_yaxes(title=picture.unit, range=shown)
     if not any(arm.lines for arm in picture.arms):
         figure.layout.shapes = ()
         say_nothing(figure, _NO_SCORE)
@@ -185,9 +239,35 @@ def _ends(arm: Arm, colour: str, *, shown: bool) -> go.Scatter:
     )  # fmt: skip
 
 
+def _levels(picture: RacePicture, shown: tuple[float, float] | None) -> dict[str, float]:
+    """The levels that have room: one far away would press all curves into a line."""
+    return {text: at for text, at in picture.levels.items() if shown is not None and shown[0] <= at <= shown[1]}
+
+
+def _mark(figure: go.Figure, points: Sequence[Beyond], name: str, colour: str, *, across: bool = False) -> None:
+    """Triangles where points lie outside the picture, whose values are said on hover.
+
+    Args:
+        across: along the horizontal axis.
+    """
+    if not points:
+        return
+    along, edges = [each.at for each in points], [each.edge for each in points]
+    ways = ("triangle-right", "triangle-left") if across else ("triangle-up", "triangle-down")
+    figure.add_scatter(
+        x=edges if across else along, y=along if across else edges, mode="markers", name=name, showlegend=False,
+        text=[f"{each.value:.4g}" for each in points], cliponaxis=False,
+        marker={"color": colour, "size": 10, "symbol": [ways[not each.above] for each in points]},
+        hovertemplate=f"%{{text}}, {OUTSIDE}<extra>%{{fullData.name}}</extra>",
+    )  # fmt: skip
+
+
 def race_differences(picture: RacePicture) -> go.Figure:
-    """Paired differences of each arm to the baseline with their interval; the grey stripe is called equivalent."""
-    figure = go.Figure()
+    """Paired differences of each arm to the baseline with their interval; the grey stripe is called equivalent.
+
+    Triangles at the edge: points outside the picture.
+    """
+    figure, shown = go.Figure(), gaps_range(picture)
     figure.add_vrect(-picture.margin, picture.margin, fillcolor=REFERENCE_COLOUR, opacity=0.2, line_width=0)
     figure.add_vline(0.0, line={"color": REFERENCE_COLOUR, "dash": "dot"})
     for index, gap in enumerate(picture.gaps, start=1):
@@ -204,10 +284,11 @@ def race_differences(picture: RacePicture) -> go.Figure:
                          "arrayminus": [gap.mean - gap.low], "color": colour, "thickness": 2},
                 hovertemplate=f"{gap.low:+.3f} to {gap.high:+.3f}<extra>%{{fullData.name}}</extra>",
             )  # fmt: skip
+        _mark(figure, beyond([name] * len(gap.points), gap.points, shown), name, colour, across=True)
     interval = ", with its interval" if any(gap.mean is not None for gap in picture.gaps) else ""
     figure.update_layout(template=template(), title=f"Difference to the baseline{interval}",
                          height=160 + 70 * len(picture.gaps))  # fmt: skip
-    figure.update_xaxes(title=f"{picture.unit}; left of 0 is better, grey is called equivalent")
+    figure.update_xaxes(title=f"{picture.unit}; left of 0 is better, grey is called equivalent", range=shown)
     # In the order of the arms, with room for the word above the first.
     figure.update_yaxes(range=[len(picture.gaps) - 0.5, -0.7])
     if not any(gap.points for gap in picture.gaps):
@@ -229,6 +310,7 @@ def race_png(picture: RacePicture) -> bytes:
     figure = Figure(figsize=_SIZE_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
     canvas = FigureCanvasAgg(figure)
     curves, gaps = figure.subplots(1, 2, width_ratios=[3, 2])
+    shown, apart = race_range(picture), gaps_range(picture)
     for index, arm in enumerate(picture.arms):
         x_P, mean_P, low_P, high_P = band(arm.lines)
         dash = (0, run_dash(index)) if run_dash(index) else "-"
@@ -239,7 +321,9 @@ def race_png(picture: RacePicture) -> bytes:
         if arm.ends:
             x_1, mean_1, low_1, high_1 = ends_band(arm)
             curves.errorbar(x_1, mean_1, yerr=[mean_1 - low_1, high_1 - mean_1], fmt="o", color=run_colour(index))
-    for text, level in levels_near(picture).items():
+        for each in (*beyond(x_P, mean_P, shown), *beyond(*ends_band(arm)[:2], shown)):
+            curves.plot(each.at, each.edge, "^" if each.above else "v", color=run_colour(index), clip_on=False)
+    for text, level in _levels(picture, shown).items():
         curves.axhline(level, color=REFERENCE_COLOUR, linestyle=(0, LEVEL_DASHES.get(text, (2, 4))), label=text)
     if picture.target is not None:
         curves.axhline(picture.target, color=run_colour(0), linewidth=0.8, label=_TARGET)
@@ -257,6 +341,8 @@ def race_png(picture: RacePicture) -> bytes:
     for place, gap in enumerate(picture.gaps):
         colour = run_colour(place + 1)
         gaps.plot(list(gap.points), [place] * len(gap.points), "o", color=colour, alpha=0.4, markersize=5)
+        for each in beyond([place] * len(gap.points), gap.points, apart):
+            gaps.plot(each.edge, each.at, ">" if each.above else "<", color=colour, clip_on=False)
         if gap.mean is not None and gap.low is not None and gap.high is not None:
             gaps.errorbar(gap.mean, place, xerr=[[gap.mean - gap.low], [gap.high - gap.mean]], fmt="D", color=colour,
                           capsize=4)  # fmt: skip
@@ -265,6 +351,8 @@ def race_png(picture: RacePicture) -> bytes:
     # Of few digits each: more would run into one another.
     gaps.xaxis.set_major_locator(MaxNLocator(5))
     gaps.set_ylim(len(picture.gaps) - 0.5, -0.5)
+    gaps.set_xlim(apart)
+    curves.set_ylim(shown)
     gaps.set_xlabel(f"difference ({picture.unit}); left of 0 is better", fontsize=9)
     for axes, why in ((curves, "" if any(arm.lines for arm in picture.arms) else _NO_SCORE),
                       (gaps, "" if any(gap.points for gap in picture.gaps) else _NO_PAIR)):  # fmt: skip
