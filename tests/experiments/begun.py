@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.runs.conftest import kill_processes_of
+from tests.runs.conftest import kill_processes_of, may_start
 from tests.runs.tiny import tiny_recipe
 from workbench.opening import KINDS
 from workbench.recipe import Recipe
@@ -18,12 +18,13 @@ from workbench.runs.state import write_state
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Iterator[Path]:
+def root(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """A runs folder; whatever still trains in it, or drives an experiment beside it, is ended with the test."""
     folder = tmp_path / "runs"
     yield folder
-    # Drivers first, or they would go on launching.
-    kill_processes_of(*(held.kind.root(folder) for held in KINDS.values()), folder)
+    if may_start(request):
+        # Drivers first, or they would go on launching.
+        kill_processes_of(*(held.kind.root(folder) for held in KINDS.values()), folder)
 
 
 @pytest.fixture

@@ -20,10 +20,7 @@ def root(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """A runs folder; whatever still trains in it when the test ends is killed."""
     folder = tmp_path / "runs"
     yield folder
-    from tests.costs import STARTING  # which pytest loads as a plugin, later than this file
-
-    # To look through all processes takes longer than most tests that start none.
-    if any(map(request.node.get_closest_marker, STARTING)):
+    if may_start(request):
         kill_processes_of(folder)
 
 
@@ -41,6 +38,13 @@ def write_records(folder: RunFolder, step: int) -> None:
     for each in range(max(1, step - 2), step + 1):
         writer.scalars(each, 0.2 * each, 512 * each, loss=2.5)
     writer.close()
+
+
+def may_start(request: pytest.FixtureRequest) -> bool:
+    """Whether a test may have started processes: to look through all of them takes longer than most that start none."""
+    from tests.costs import STARTING  # which pytest loads as a plugin, later than this file
+
+    return any(map(request.node.get_closest_marker, STARTING))
 
 
 def kill_processes_of(*places: Path) -> None:
