@@ -107,7 +107,6 @@ def take_turns(
     """
     with contextlib.ExitStack() as stack:
         stage: list[Contender] = []
-        ready: dict[str, dict[str, Any]] = {}
 
         def lost(name: str, error: RuntimeError) -> None:
             if failed is None:
@@ -119,7 +118,8 @@ def take_turns(
             note(f"starting {setting['name']} (warm-up and compilation)")
             try:
                 each = stack.enter_context(Contender(module, setting))
-                ready[each.name] = each.ready
+                # One by one: warm-ups side by side would take each other's time.
+                assert each.ready is not None
                 stage.append(each)
             except RuntimeError as error:
                 lost(setting["name"], error)
@@ -134,7 +134,7 @@ def take_turns(
                     lost(each.name, error)
                     stage = [other for other in stage if other is not each]
             note(f"round {number + 1} of {rounds}")
-        return {each.name: ready[each.name] for each in stage}, {each.name: answers[each.name] for each in stage}
+        return {each.name: each.ready for each in stage}, {each.name: answers[each.name] for each in stage}
 
 
 def note(text: str) -> None:

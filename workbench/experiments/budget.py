@@ -32,6 +32,11 @@ class Amount(NamedTuple):
     amount: float
     unit: str
 
+    @property
+    def words(self) -> str:
+        """As text, as :func:`parse` reads it."""
+        return f"{self.amount:.15g} {self.unit}"
+
 
 @dataclass(frozen=True)
 class Share:
@@ -61,7 +66,7 @@ class Share:
     @property
     def words(self) -> str:
         """The budget of a run as text, as :func:`parse` reads it."""
-        return f"{self.amount:.15g} {self.unit}"
+        return Amount(self.amount, self.unit).words
 
     def seconds_at(self, step: float, tokens: float) -> float:
         """Reference seconds at a place of a run: by what its budget counts where that is tokens, else by steps."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from workbench.experiments.budget import Amount
 from workbench.experiments.readings import underway
 from workbench.experiments.words import IDLE, UNITS, duration
 from workbench.fields import as_typed
@@ -43,7 +44,7 @@ def conditions(plan: SweepPlan, points: Sequence[Point]) -> str:
     """Under what all points were trained, in sentences: budget, seeds and sampler."""
     budget = plan.budget or plan.base(points)["budget"]
     if not isinstance(budget, str):
-        budget = f"{budget['amount']:.15g} {budget['unit']}, the recipe's own"
+        budget = f"{Amount(budget['amount'], budget['unit']).words}, the recipe's own"
     sizes = _sizes(points)
     named = f"seed{'s' * (len(plan.seeds) > 1)} {', '.join(map(str, plan.seeds))}"
     return (
