@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -159,6 +159,13 @@ def forecast(
         unusual=far,
         refusal=simulator.refusal,
     )
+
+
+def rates_from(known: Mapping[str, Any]) -> Rates:
+    """Rates of a machine, from what their ``model_dump`` gave."""
+    from workbench.forecasting.rates import Rates
+
+    return Rates(**known)
 
 
 def measure_again(recipe: Recipe, say: Callable[[str], None]) -> None:

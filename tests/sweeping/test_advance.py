@@ -88,6 +88,21 @@ def test_a_sweep_without_a_score_has_failed(planned: Planned) -> None:
     assert folder.read_state()["status"] == "failed"
 
 
+def test_a_driver_sizes_points_by_the_rates_that_the_sweep_was_begun_with(
+    planned: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measured(*_: object) -> None:
+        raise AssertionError("this machine is asked")
+
+    monkeypatch.setattr("workbench.forecasting.calibration.calibrated", measured)
+    plan, points = planned(
+        {"architecture.layers": [1, 2], "optimizer.lr": [1e-3, 2e-3]}, sampler="stepwise", seeds=2, runs=4
+    )
+    folder, starter = begin(plan, points, RATES).folder, Starter()
+    advance(folder, starter)
+    assert len(starter.launched) > 0
+
+
 def test_a_learning_sampler_goes_on_where_its_driver_was_killed(planned: Planned) -> None:
     plan, _ = planned(LEARNING, sampler="tpe", runs=8)
     plan = replace(plan, at_once=1)

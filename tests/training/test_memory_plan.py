@@ -169,6 +169,27 @@ def test_copies_of_the_weights_are_nothing_that_a_row_keeps(
     assert low.fixed <= whole.fixed
 
 
+def test_a_fork_counts_the_states_that_it_has_read_once(
+    tiny: Recipe, live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms: list[float] = []
+    free = [2**30]
+
+    def seen(legal: Any, room: float, kept: Kept, *passes: Any) -> int:
+        rooms.append(room)
+        return 16
+
+    monkeypatch.setattr(memory_saving, "largest_rows", seen)
+    monkeypatch.setattr(memory_saving, "free_bytes", lambda device: free[-1])
+    parent, forked = (live(tiny.with_(**{"execution.micro_batch_size": "auto"})) for _ in range(2))
+    states = train(parent, stop_at=3).tensors["optimizer"].values()
+    free.append(free[0] - sum(state.numel() * state.element_size() for state in states))
+    forked.folder, lock = create_fork(parent.folder, {"name": "fork"})
+    os.close(lock)
+    train(forked, resume=True)
+    assert rooms == [rooms[0], pytest.approx(rooms[0], rel=1e-6)]
+
+
 @pytest.mark.parametrize(
     ("execution", "why"),
     [

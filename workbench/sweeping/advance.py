@@ -13,6 +13,7 @@ from workbench.errors import RecipeError
 from workbench.experiments.budget import parse, share_of, shared
 from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.launching import bring, end, refused, stop
+from workbench.runs.folder import read_object
 from workbench.runs.launch import launch
 from workbench.runs.queue.orphans import start_orphan
 from workbench.runs.run import Run
@@ -53,7 +54,8 @@ def advance(folder: SweepFolder, start: Callable[..., Run] = launch, rates: Any 
     """Bring a sweep forward as far as it goes now; safe to call at any time, from any process, any number of times.
 
     Args:
-        start: launches a run, as :func:`workbench.runs.launch.launch`. rates: see :func:`workbench.forecast.forecast`.
+        start: launches a run, as :func:`workbench.runs.launch.launch`. rates: see :func:`workbench.forecast.forecast`;
+            None for those that the sweep was begun with.
 
     Raises:
         RunError: the sweep cannot be read, or a run not be launched (a full disk); calling again tries again.
@@ -72,7 +74,7 @@ def advance(folder: SweepFolder, start: Callable[..., Run] = launch, rates: Any 
                 going = [plan.run_folder(each.point, seed) for seed, reading in each.readings.items()
                          if reading.status == "going" and reading.doing != "stopping"]  # fmt: skip
                 stop(going, by=f"sweep {folder.id}")
-        room = plan.at_once - now.going
+        room, rates = plan.at_once - now.going, rates or rates_of(folder)
         while len(now.wanted) < room and len(now.points) < plan.runs:
             point = next_point(plan, now, rates)
             if point is None:
@@ -102,6 +104,13 @@ def advance(folder: SweepFolder, start: Callable[..., Run] = launch, rates: Any 
         if folder.read_state()["message"] != (message := progress(plan, now)):
             folder.write_state(status, message)
     return now
+
+
+def rates_of(folder: SweepFolder) -> Any:
+    """The rates of another machine that a sweep was begun with; None for those of the one at hand."""
+    from workbench.forecast import rates_from
+
+    return rates_from(read_object(folder.rates)) if folder.rates.is_file() else None
 
 
 def next_point(plan: SweepPlan, now: Standing, rates: Any = None) -> Point | None:

@@ -11,6 +11,7 @@ from workbench.experiments.comparable import Say
 from workbench.experiments.experiment import Experiment
 from workbench.experiments.plan import Score
 from workbench.experiments.shown import Shown
+from workbench.runs.folder import write_json
 from workbench.runs.run import Run
 from workbench.sweeping import advance
 from workbench.sweeping.entering import enter
@@ -211,17 +212,26 @@ def sweep(
         say(line)
     if dry_run:
         return plan
-    begun = begin(plan, points)
+    begun = begin(plan, points, rates)
     begun.resume()
     return begun
 
 
-def begin(plan: SweepPlan, points: Sequence[Point]) -> Sweep:
+def begin(plan: SweepPlan, points: Sequence[Point], rates: Any = None) -> Sweep:
     """Write a sweep's folder; nobody drives it yet.
+
+    Args:
+        rates: by which its driver sizes the points that it draws; None for those of its machine.
 
     Raises:
         RunError: the folder cannot be written.
     """
     folder = SweepFolder(SweepFolder.root(plan.runs_dir) / plan.id)
-    folder.create(plan.to_dict(), lambda: add_points(folder, points))
+
+    def fill() -> None:
+        add_points(folder, points)
+        if rates is not None:
+            write_json(folder.rates, rates.model_dump(mode="json"))
+
+    folder.create(plan.to_dict(), fill)
     return Sweep(folder)

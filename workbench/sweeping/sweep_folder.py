@@ -20,3 +20,8 @@ class SweepFolder(ExperimentFolder):
     def points(self) -> Path:
         """``points.jsonl``: the settings tried so far, in order, appended line by line."""
         return self.path / "points.jsonl"
+
+    @property
+    def rates(self) -> Path:
+        """``rates.json``: of the machine by which points are sized; absent where that is the one at hand."""
+        return self.path / "rates.json"

@@ -106,7 +106,7 @@ class Training:
             writer, self.device, execution.scalars_every, execution.layers_every, self.progress, peak_flops, done_flops
         )
         self._take_over()
-        self.engine.fit(self.model, self.rehearse)
+        self.engine.fit(self.model, self.optimizer, self.rehearse)
         if writer is not None:
             for kind, text in self.engine.findings.items():
                 writer.event(self.progress.step, kind, text)

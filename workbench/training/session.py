@@ -171,8 +171,7 @@ class Session:
     def _restore(self) -> checkpoint.Checkpoint | None:
         """Weights, optimizer and turned knobs from the checkpoint that a resume goes on from."""
         self.status.stage("reading the last checkpoint")
-        saved = resumed_checkpoint(self.folder, self.writer)
-        if saved is None:
+        if (saved := resumed_checkpoint(self.folder, self.writer)) is None:
             return None
         saved = as_forked(self.folder, saved, self.launched, self.task.fingerprint, self.writer)
         if saved.meta["recipe_hash"] not in (self._recipe_hash, self.launched.hash):
@@ -186,6 +185,7 @@ class Session:
         if saved.meta["optimizer"] is not None:
             checkpoint.restore_optimizer(self.assembled.optimizer, saved.tensors["optimizer"], saved.meta["optimizer"])
         self.turned = Turned.of(saved.meta, back_to=read_state(self.folder).resume_step)
+        saved.tensors.clear()  # a second copy would not be free when it is settled what fits
         # From here on it is the newest.
         self.status.write(resume_step=None)
         return saved

@@ -55,7 +55,7 @@ def advance(folder: TuningFolder, start: Callable[..., Run] = launch, rates: Any
             if why := cannot_race(plan, now):
                 return _end(folder, plan, "failed", why)
             try:
-                _begin_race(folder, plan, now, rates)
+                _begin_race(folder, plan, now, rates or sweeping.rates_of(plan.sweep))
             except RunError:
                 raise
             except WorkbenchError as error:

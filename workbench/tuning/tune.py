@@ -202,17 +202,20 @@ def tune(
         say(line)
     if dry_run:
         return plan
-    begun = begin(plan, sweep)
+    begun = begin(plan, sweep, rates)
     begun.resume()
     return begun
 
 
-def begin(plan: TuningPlan, sweep: SweepPlan) -> Tuning:
+def begin(plan: TuningPlan, sweep: SweepPlan, rates: Any = None) -> Tuning:
     """Write the folders of a tuning and of its sweep; nobody drives them yet.
+
+    Args:
+        rates: see :func:`workbench.sweeping.sweep.begin`.
 
     Raises:
         RunError: a folder cannot be written.
     """
     folder = TuningFolder(TuningFolder.root(plan.runs_dir) / plan.id)
-    folder.create(plan.to_dict(), lambda: begin_sweep(sweep, []))
+    folder.create(plan.to_dict(), lambda: begin_sweep(sweep, [], rates))
     return Tuning(folder)

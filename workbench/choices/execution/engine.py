@@ -211,11 +211,12 @@ class Engine:
                 group["compile"] = self.compiled
         return optimizer
 
-    def fit(self, model: TrainingModel, rehearse: Callable[[int], Tensor]) -> None:
+    def fit(self, model: TrainingModel, optimizer: torch.optim.Optimizer, rehearse: Callable[[int], Tensor]) -> None:
         """Settle what depends on the memory there is, before anything is compiled; called once.
 
         Args:
             model: as :meth:`place` gave it.
+            optimizer: as :meth:`optimizer` gave it; of a run that goes on from a checkpoint, with the state of that.
             rehearse: the loss of a forward pass over so many rows of the longest length.
 
         Raises:

@@ -67,6 +67,12 @@ def step_bytes(trained: Iterable[int], plan: MemoryPlan, moments: int) -> int:
     return sum(4 * numbers + (moments or 2) * plan.moment_bytes(numbers) for numbers in trained)
 
 
+def state_bytes(optimizer: torch.optim.Optimizer, device: torch.device) -> int:
+    """Bytes of the state that an optimizer has on a device already: none before its first step, but in a fork."""
+    found = (value for state in optimizer.state.values() for value in state.values() if isinstance(value, Tensor))
+    return sum(value.numel() * value.element_size() for value in found if value.device.type == device.type)
+
+
 def room_now(plan: MemoryPlan, device: torch.device, whole: int, here: bool) -> tuple[int, str]:
     """Bytes of a device that a run may count on if it began now, and in words, where it will fill what is free then.
 

@@ -24,6 +24,7 @@ from workbench.choices.execution.memory_fit import (
     fewest_layers,
     largest_rows,
     measured,
+    state_bytes,
     step_bytes,
 )
 from workbench.choices.execution.memory_plan import MemoryPlan
@@ -185,7 +186,7 @@ class MemorySavingEngine(Engine):
             look_up_in_float32(model)
         return super().place(model)
 
-    def fit(self, model: TrainingModel, rehearse: Callable[[int], Tensor]) -> None:
+    def fit(self, model: TrainingModel, optimizer: torch.optim.Optimizer, rehearse: Callable[[int], Tensor]) -> None:
         """See :meth:`Engine.fit`; nothing for a run that goes on with what its beginning settled."""
         plan = self.memory
         if self._settled or not (plan.largest or plan.recompute == "budget"):
@@ -193,7 +194,9 @@ class MemorySavingEngine(Engine):
         trained = (parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
         taken = step_bytes(trained, plan, len(self.recipe.optimizer.moments))
         weights = sum(4 * p.numel() for p in model.parameters())
-        room: float = (plan.budget - weights if plan.budget else SHARE * free_bytes(self.device)) - taken
+        # What a fork has read is among what is taken, and no longer free.
+        free = free_bytes(self.device) + state_bytes(optimizer, self.device)
+        room: float = (plan.budget - weights if plan.budget else SHARE * free) - taken
         if self._low is not None:
             # Before anything is counted: copies that came with the first pass would pass for what its row keeps.
             self._low.lower(model)
