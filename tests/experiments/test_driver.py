@@ -6,16 +6,27 @@ import io
 import sys
 from collections.abc import Callable
 
+import psutil
 import pytest
 
 from tests.conftest import SmallDisk
 from tests.racing.conftest import planned, root, tiny, written
+from tests.runs.tiny import wait_until
 from workbench.experiments import driver
 from workbench.racing.plan import RacePlan
 from workbench.racing.race import Race
 from workbench.racing.race_folder import RaceFolder
 
 __all__ = ["planned", "root", "tiny"]
+
+
+@pytest.mark.process
+def test_a_driver_that_has_ended_leaves_no_zombie_in_a_kernel(planned: Callable[..., RacePlan]) -> None:
+    folder = written(planned())
+    folder.write_state("finished", "")
+    assert driver.start_driver(folder, folder.path)
+    (child,) = [each for each in psutil.Process().children() if str(folder.path) in each.cmdline()]
+    wait_until(lambda: not psutil.pid_exists(child.pid), 30, "the end of the driver, and of what is left of it")
 
 
 class FullLog(io.StringIO):

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -86,7 +87,7 @@ def start_driver(folder: ExperimentFolder, working_folder: Path) -> bool:
     kind = type(folder)
     try:
         with folder.log.open("ab") as log:
-            _children[folder.path] = subprocess.Popen(
+            child = _children[folder.path] = subprocess.Popen(
                 module_command("workbench.experiments", f"{kind.__module__}:{kind.__name__}", str(folder.path)),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -97,6 +98,8 @@ def start_driver(folder: ExperimentFolder, working_folder: Path) -> bool:
             )
     except OSError as error:
         raise RunError(f"the driver of {folder.noun} '{folder.id}' could not be started: {error}") from None
+    # A kernel lives for days: whatever ended in it would stay as a zombie until somebody asks.
+    threading.Thread(target=child.wait, name=f"end of {folder.noun} {folder.id}", daemon=True).start()
     return True
 
 

@@ -182,6 +182,24 @@ def test_under_other_surroundings_another_takes_its_place(
     assert held._held[0].path.name == held._surroundings()
 
 
+@pytest.mark.process
+def test_whoever_used_one_of_a_process_above_holds_its_own_once_that_has_ended(
+    template: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the driver of a race whose kernel has ended."""
+    (above,) = held._held
+    monkeypatch.setattr(held, "_held", [])
+    assert not held.hold(after_seconds=600.0), "it is found by the environment"
+    above.lifeline.close()
+    template.wait(timeout=10)
+    assert held.hand_over(Order([], os.getcwd(), {}, 1, {})) is None
+    (own,) = held._held
+    assert own.process.poll() is None
+    held.release()
+    assert held.hand_over(Order([], os.getcwd(), {}, 1, {})) is None
+    assert held._held == [], "who let go wants none"
+
+
 def test_whoever_has_a_thousand_files_open_hears_the_answer() -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], 2048), limits[1]))

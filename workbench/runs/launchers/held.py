@@ -56,6 +56,8 @@ class _Held(NamedTuple):
 
 
 _held: list[_Held] = []
+_asked = threading.Event()
+"""Whether this process wants one: where that of a process above it has ended, it then starts its own."""
 _one_at_a_time = threading.Lock()
 
 
@@ -71,6 +73,7 @@ def hold(after_seconds: float = 0.0) -> bool:
     wanted = sys.platform == "linux" and os.environ.get(VARIABLE) != "off"
     if not wanted or psutil.virtual_memory().available < LEAST_BYTES:
         return False
+    _asked.set()
     # Without it a launch takes seconds longer, and says what is wrong with starting processes.
     with _one_at_a_time, contextlib.suppress(OSError):
         path = _folder(new=True) / _surroundings()
@@ -106,13 +109,14 @@ def hand_over(order: Order) -> psutil.Process | None:
         # It may have the order and be too slow to say so: two must never train one run.
         with contextlib.suppress(psutil.Error):
             supervisor.kill()
-    if _held:
+    if _asked.is_set():
         hold(AGAIN_SECONDS)
     return None
 
 
 def release() -> None:
     """Let go of what this process holds, if anything: it ends. Runs go on."""
+    _asked.clear()
     with _one_at_a_time:
         _release()
 
