@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -240,12 +241,29 @@ def test_earlier_runs_say_whether_a_recipe_leaves_the_floor(planned: Planned) ->
     assert planned(budget="155 steps").warnings == ()
 
 
-def test_all_arms_begin_with_one_checkpoint_per_seed(planned: Planned, tmp_path: Path) -> None:
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    """A checkpoint without tensors."""
     path = tmp_path / "run" / "checkpoints" / "step-6"
     path.mkdir(parents=True)
     (path / "state.json").write_text("{}")
     manifest = {"format": FORMAT, "sha256": {"state.json": file_hash(path / "state.json")}}
     (path / MANIFEST).write_text(json.dumps(manifest))
+    return path
+
+
+def test_a_race_whose_checkpoints_were_deleted_fails_with_the_reason(planned: Planned, whole: Path) -> None:
+    folder = written(planned(seeds=4, initial=dict.fromkeys(range(4), whole)))
+    shutil.rmtree(whole)
+    for _ in range(3):
+        advance(folder)
+    state = folder.read_state()
+    assert state["status"] == "failed"
+    assert f"'{whole}' is no checkpoint to begin with (there is no such folder)" in state["message"]
+
+
+def test_all_arms_begin_with_one_checkpoint_per_seed(planned: Planned, whole: Path) -> None:
+    path = whole
     plan = planned(seeds=4, initial=dict.fromkeys(range(4), path))
     assert (plan.initial["3"], plan.warnings) == (str(path), ())
     assert any("weights of one checkpoint per seed" in line for line in cost_lines(plan))

@@ -103,9 +103,9 @@ def test_text_that_will_not_be_read_is_named(corpus: Path, root: Path, tmp_path:
 
 
 def test_weights_that_are_no_checkpoint_are_refused_and_nothing_stays(corpus: Path, root: Path) -> None:
-    with pytest.raises(RunError, match=r"initial: '/nowhere/step-6' is no checkpoint .*there is no such folder"):
+    with pytest.raises(RecipeError, match=r"initial: '/nowhere/step-6' is no checkpoint .*there is no such folder"):
         launch(tiny_recipe(corpus), runs_dir=root, initial="/nowhere/step-6")
-    with pytest.raises(RunError, match=rf"initial: '{__file__}' is no checkpoint .*Not a directory"):
+    with pytest.raises(RecipeError, match=rf"initial: '{__file__}' is no checkpoint .*Not a directory"):
         launch(tiny_recipe(corpus), runs_dir=root, initial=__file__)
     assert list(root.iterdir()) == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.errors import RunError
+from workbench.errors import RecipeError
 from workbench.runs.checkpoints import duplicate, problem_with
 from workbench.runs.create import create
 from workbench.runs.folder import RunFolder, read_object, runs_root, write_json
@@ -50,11 +50,10 @@ def launch(
         say: called with a line if the run waits or shares the machine, and for each thing to know about its text.
 
     Raises:
-        RecipeError: not a recipe, the name is not a legal one, parts of the recipe were the user's own objects, or
-            this machine cannot execute it, or lacks its text or tokenizer.
-        RunError: no such launcher, no such priority, ``initial`` is not a complete checkpoint, ``run_id`` exists, the
-            runs folder cannot be written to (for example a full disk), or the process could not be started. No partial
-            files are left behind.
+        RecipeError: not a recipe, the name is not a legal one, parts of the recipe were the user's own objects,
+            ``initial`` is not a complete checkpoint, or this machine cannot execute it, or lacks its text or tokenizer.
+        RunError: no such launcher, no such priority, ``run_id`` exists, the runs folder cannot be written to (for
+            example a full disk), or the process could not be started. No partial files are left behind.
 
     Example:
         >>> run = launch(presets.bert_tiny(), runs_dir="runs")  # doctest: +SKIP
@@ -97,7 +96,10 @@ def _with_weights(draft: RunFolder, recipe: Recipe, initial: str | Path | None) 
     except (NotADirectoryError, PermissionError) as error:
         problem = str(error.strerror)
     if problem is not None:
-        raise RunError(f"initial: '{path}' is no checkpoint to begin with ({problem}); give a folder step-N of a run")
+        # No fault of the runs folder's: trying again would not help, and an experiment goes on without the run.
+        raise RecipeError(
+            f"initial: '{path}' is no checkpoint to begin with ({problem}); give a folder step-N of a run"
+        )
     parent = RunFolder(path.parent.parent)
     write_json(draft.initial / "origin.json", {"run": parent.id, "data": read_object(parent.environment).get("data")})
     return recipe
