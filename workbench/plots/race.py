@@ -321,8 +321,10 @@ def race_png(picture: RacePicture) -> bytes:
         if arm.ends:
             x_1, mean_1, low_1, high_1 = ends_band(arm)
             curves.errorbar(x_1, mean_1, yerr=[mean_1 - low_1, high_1 - mean_1], fmt="o", color=run_colour(index))
-        for each in (*beyond(x_P, mean_P, shown), *beyond(*ends_band(arm)[:2], shown)):
-            curves.plot(each.at, each.edge, "^" if each.above else "v", color=run_colour(index), clip_on=False)
+        far = [*beyond(x_P, mean_P, shown), *beyond(*ends_band(arm)[:2], shown)]
+        for place, each in enumerate(far):
+            curves.plot(each.at, each.edge, "^" if each.above else "v", color=run_colour(index), clip_on=False,
+                        label=None if place else f"{matplotlib_text(arm.name)}, {OUTSIDE}")  # fmt: skip
     for text, level in _levels(picture, shown).items():
         curves.axhline(level, color=REFERENCE_COLOUR, linestyle=(0, LEVEL_DASHES.get(text, (2, 4))), label=text)
     if picture.target is not None:
