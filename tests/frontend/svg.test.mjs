@@ -6,8 +6,10 @@ import { logTicks, spread, yRange } from "../../workbench/ui/frontend/src/watch/
 import { escaped } from "../../workbench/ui/frontend/src/watch/samples.js";
 import { curvesSvg, sheetSvg } from "../../workbench/ui/frontend/src/watch/svg.js";
 import { fileName, whose } from "../../workbench/ui/frontend/src/download.js";
-import { csvOf, eventsOf, levelEntries, levelsOf, marksOf, ofRun, scoresOf, smoothed, tableOf } from "../../workbench/ui/frontend/src/watch/views/pictures.js";
-import { csvOfLayers, Layers } from "../../workbench/ui/frontend/src/watch/layers.js";
+import { eventsOf, levelEntries, levelsOf, marksOf, ofRun, scoresOf, smoothed, tableOf } from "../../workbench/ui/frontend/src/watch/views/pictures.js";
+import { csvOf, csvOfLayers } from "../../workbench/ui/frontend/src/watch/csv.js";
+import { Layers } from "../../workbench/ui/frontend/src/watch/layers.js";
+import { sheetOf } from "../../workbench/ui/frontend/src/watch/panel.js";
 
 const theme = { ink: "#111", muted: "#555", grid: "#eee", ground: "#fff", dark: false };
 
@@ -180,10 +182,19 @@ test("numbers leave as CSV that no spreadsheet takes for a formula", () => {
   assert.equal(text, 'run,step,seconds,tokens,flops,loss,heldout_loss\r\n"\'=cmd ""x""",1,1,10,1000000000,3,\r\n"\'=cmd ""x""",2,2,20,2000000000,,\r\n"\'=cmd ""x""",3,3,30,3000000000,1.5,\r\n');
 });
 
-test("layers leave as CSV, one row per record and layer", () => {
+test("layers leave as CSV, one row per record and layer, each with whose it is", () => {
   const layers = new Layers(2, ["state", "keep"]);
   layers.append({ steps: [10], values: new Map([["state", Uint8Array.of(0, 255)], ["keep", Float32Array.of(0.5, NaN)]]) });
-  assert.equal(csvOfLayers(layers, ["running"]), "step,layer,state,keep\r\n10,1,running,0.5\r\n10,2,,\r\n");
+  assert.equal(csvOfLayers("C, muon", layers, ["running"]), 'run,step,layer,state,keep\r\n"C, muon",10,1,running,0.5\r\n"C, muon",10,2,,\r\n');
+});
+
+test("a saved picture of one of several runs names that one and no other", () => {
+  const runs = [{ name: "B lion", place: 0 }, { name: "C muon", place: 1 }];
+  const colours = { run: () => "#123456", dash: () => [] };
+  const items = [{ text: "ramp", ramp: ["#000", "#fff"] }];
+  assert.deepEqual(sheetOf("Layer activity", runs.slice(1), items, colours), { title: "Layer activity · C muon", legend: items });
+  const both = sheetOf("Loss", runs, items, colours);
+  assert.deepEqual([both.title, both.legend.map(({ text }) => text)], ["Loss", ["B lion", "C muon", "ramp"]]);
 });
 
 test("a ring at the edge of a saved picture is whole", () => {

@@ -100,20 +100,3 @@ export function scaleOf(vectors, wanted = false) {
   };
   return { low, high, log, place };
 }
-
-/** All numbers per layer as comma-separated text: one row per record and layer. */
-export function csvOfLayers(layers, states) {
-  const names = [...layers.values.keys()];
-  const rows = [["step", "layer", ...names].join(",")];
-  layers.steps.view().forEach((step, c) => {
-    for (let layer = 0; layer < layers.layers; layer++) {
-      const cells = names.map((name) => {
-        const value = layers.values.get(name)[c]?.[layer];
-        if (name === "state") return states[value] ?? "";
-        return Number.isFinite(value) ? Number(value.toPrecision(7)) : "";
-      });
-      rows.push([step, layer + 1, ...cells].join(","));
-    }
-  });
-  return `${rows.join("\r\n")}\r\n`;
-}

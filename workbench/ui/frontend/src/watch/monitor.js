@@ -4,6 +4,7 @@ import "uplot/dist/uPlot.min.css";
 import "./monitor.css";
 import "../run_name.css";
 
+import { csvOf } from "./csv.js";
 import { lacking } from "./detail.js";
 import { download, fileName, whose } from "../download.js";
 import { el, rowsOf, say, segments, themeOf, watchTheme } from "../dom.js";
@@ -21,7 +22,7 @@ import { EventsView } from "./views/events.js";
 import { LayersView } from "./views/layers.js";
 import { LayoutMenu } from "./views/layout_menu.js";
 import { LossView } from "./views/loss.js";
-import { csvOf, extentOf } from "./views/pictures.js";
+import { extentOf } from "./views/pictures.js";
 import { RunTable } from "./views/run_table.js";
 import { ScalarView } from "./views/scalar.js";
 import { SpeedView } from "./views/speed.js";
@@ -157,8 +158,8 @@ class Monitor {
     this.saveText(whole || !thinned ? what : `${what}-thinned`, csvOf(told, names));
   }
 
-  saveText(what, text) {
-    download(fileName([what, ...whose(this.scene.runs.map((run) => run.name))], "csv"), new Blob([text], { type: "text/csv;charset=utf-8" }));
+  saveText(what, text, runs = this.scene.runs) {
+    download(fileName([what, ...whose(runs.map((run) => run.name))], "csv"), new Blob([text], { type: "text/csv;charset=utf-8" }));
   }
 
   /** Draw soon: at most every 90 ms for news, at once for what the user does, and never while the page is hidden. */

@@ -25,6 +25,7 @@ export class Panel {
    *   [options.picture] how to draw it as SVG
    * @param {boolean} [options.sized] whether its height can be changed
    * @param {() => boolean} [options.several] whether it draws lines of several runs
+   * @param {() => object[]} [options.shows] the runs that it shows, where that is not all of the view
    */
   constructor(options) {
     Object.assign(this, options);
@@ -75,6 +76,11 @@ export class Panel {
     if (this.large !== (this.larger.getAttribute("aria-pressed") === "true")) this.#label(this.large);
   }
 
+  /** The runs that it shows. */
+  get runs() {
+    return this.shows?.() ?? this.monitor.scene.runs;
+  }
+
   get asTable() {
     return this.monitor.layout.plot(this.name).table === true;
   }
@@ -83,7 +89,7 @@ export class Panel {
   setLegend(items) {
     this.items = items;
     // A plot that fills the pane has put the table that says so out of sight.
-    const all = [...(this.large && this.several?.() ? this.#who() : []), ...items];
+    const all = [...(this.large && this.several?.() ? whoOf(this.runs, this.monitor.scene.colours) : []), ...items];
     const key = JSON.stringify(all);
     if (this.legendKey === key) return;
     this.legendKey = key;
@@ -172,23 +178,26 @@ export class Panel {
     this.monitor.redraw(true);
   }
 
-  /** What the line of each run looks like, where there are several. */
-  #who() {
-    const { runs, colours } = this.monitor.scene;
-    return runs.length > 1 ? runs.map((run) => ({ text: run.name, line: { stroke: colours.run(run.place), dash: colours.dash(run.place), width: 2.4 } })) : [];
-  }
-
   async #save(kind) {
     const { title, body, height } = this.picture();
     const width = Math.max(640, Math.floor(this.root.clientWidth));
-    const { theme, runs } = this.monitor.scene;
-    // What the line of each run looks like stands above all plots in the page; here it must stand in the picture.
-    const sheet = { title: runs.length === 1 ? `${title} · ${runs[0].name}` : title, legend: [...this.#who(), ...(this.items ?? [])], width, height, theme };
-    const svg = sheetSvg({ ...sheet, body: (top) => body(width, height, top, sheet.theme) });
-    const name = fileName([this.title, ...whose(runs.map((run) => run.name))], kind);
+    const { theme, colours } = this.monitor.scene;
+    const sheet = { ...sheetOf(title, this.runs, this.items ?? [], colours), width, height, theme };
+    const svg = sheetSvg({ ...sheet, body: (top) => body(width, height, top, theme) });
+    const name = fileName([this.title, ...whose(this.runs.map((run) => run.name))], kind);
     const size = /height="([\d.]+)"/.exec(svg);
     download(name, kind === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await toPng(svg, width, Number(size[1])));
   }
+}
+
+/** What the line of each run looks like, where there are several. */
+function whoOf(runs, colours) {
+  return runs.length > 1 ? runs.map((run) => ({ text: run.name, line: { stroke: colours.run(run.place), dash: colours.dash(run.place), width: 2.4 } })) : [];
+}
+
+/** Title and legend of a saved picture: what the line of each run looks like stands above all plots in the page; here it must stand in the picture. */
+export function sheetOf(title, runs, items, colours) {
+  return { title: runs.length === 1 ? `${title} · ${runs[0].name}` : title, legend: [...whoOf(runs, colours), ...items] };
 }
 
 function tableNode(head, rows, attributes = {}, ...caption) {

@@ -1,11 +1,12 @@
 // Layer activity: layers upwards, time to the right; what each layer did, or one number of it in colour.
 
 import { boundaryLabels, columnEnds, columnWords, copiesAt, inkRows, inSight, savesWork, sentence, stagesOf, workOf, workWords } from "../activity.js";
+import { csvOfLayers } from "../csv.js";
 import { LEFT_AXIS, MAIN_RIGHT } from "../curves.js";
 import { dropdown, el, say } from "../../dom.js";
 import { duration, short, whole, xValue } from "../../format.js";
 import { Gestures } from "../gestures.js";
-import { columnsOfPixels, csvOfLayers, scaleOf } from "../layers.js";
+import { columnsOfPixels, scaleOf } from "../layers.js";
 import { LAYER_STATES, PER_LAYER, RAMP_COLOURS, rgb, shades } from "../../palette.js";
 import { Panel } from "../panel.js";
 import { placeBeside } from "../readout.js";
@@ -36,7 +37,8 @@ export class LayersView {
       table: () => this.#table(),
       figure: () => ({ view: "layers", quantity: this.quantity, run: this.shown?.id }),
       picture: () => this.#picture(),
-      csv: () => this.shown && monitor.saveText("layers", csvOfLayers(this.shown.layers, LAYER_STATES.map(({ name }) => name))),
+      shows: () => [this.shown].filter(Boolean),
+      csv: () => this.shown && monitor.saveText("layers", csvOfLayers(this.shown.name, this.shown.layers, LAYER_STATES.map(({ name }) => name)), [this.shown]),
     });
     this.canvas = el("canvas", {
       tabindex: "0",

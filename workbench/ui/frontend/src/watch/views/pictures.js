@@ -1,4 +1,4 @@
-// What the curve views have in common: the lines of a scalar, event marks, the stretch of x, tables, CSV. Pure.
+// What the curve views have in common: the lines of a scalar, event marks, the stretch of x, tables. Pure.
 
 import { stageOf } from "../activity.js";
 import { loss as lossText, partLoss, partScore, xValue } from "../../format.js";
@@ -196,42 +196,4 @@ function closest(xs, x) {
 function cell(line, x, kind) {
   const k = line.x.length ? closest(line.x, x) : -1;
   return k >= 0 && xValue(line.x[k], kind) === xValue(x, kind) ? (line.format ?? lossText)(line.y[k]) : "–";
-}
-
-/**
- * Numbers of runs as comma-separated text: one row per run and step.
- * @param {{name: string, clock: {step: ArrayLike<number>, seconds: ArrayLike<number>, tokens: ArrayLike<number>, flops:
- *   ArrayLike<number>}, series: Map<string, {steps: ArrayLike<number>, values: ArrayLike<number>}>}[]} runs
- * @param {string[]} names columns
- */
-export function csvOf(runs, names) {
-  const rows = [["run", "step", "seconds", "tokens", "flops", ...names].map(quoted).join(",")];
-  for (const { name, at, series } of runs) {
-    const byStep = new Map();
-    names.forEach((column, c) => {
-      const { steps = [], values = [] } = series.get(column) ?? {};
-      for (let i = 0; i < steps.length; i++) {
-        if (!byStep.has(steps[i])) byStep.set(steps[i], new Array(names.length).fill(""));
-        byStep.get(steps[i])[c] = Number.isNaN(values[i]) ? "" : values[i];
-      }
-    });
-    const steps = Float64Array.from(byStep.keys()).sort();
-    const [seconds, tokens, flops] = ["seconds", "tokens", "flops"].map((kind) => at(steps, kind));
-    const who = quoted(name);
-    steps.forEach((step, i) => {
-      rows.push([who, step, written(seconds[i], 7), written(tokens[i], 15), written(flops[i], 7), ...byStep.get(step).map((v) => written(v, 7))].join(","));
-    });
-  }
-  return `${rows.join("\r\n")}\r\n`;
-}
-
-/** Float32 has seven digits; more would be noise that spreadsheets show. */
-function written(value, digits) {
-  return value === "" || Number.isNaN(value) ? "" : String(Number(value.toPrecision(digits)));
-}
-
-function quoted(text) {
-  // A leading = + - @ would be a formula in a spreadsheet.
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -34,6 +34,7 @@ export class SpeedView extends CurvesView {
       figure: () => ({ view: "speed" }),
       caption: () => TITLES[this.mode],
       height: 320,
+      shows: () => this.shown,
       csv: () => monitor.saveCsv(this.mode === "rate" ? "speed" : this.mode, this.names),
     };
     super(monitor, panel, { heights: [180, 380] });
@@ -58,7 +59,8 @@ export class SpeedView extends CurvesView {
     const stepOf = runs.find((run) => run.id === this.run) ?? runs[0];
     this.runChoice.node.hidden = this.mode !== "split" || runs.length < 2;
     this.runChoice.set(runs.map((run) => [run.id, run.name]), stepOf?.id);
-    const shown = this.mode === "split" ? [stepOf].filter(Boolean) : runs;
+    this.shown = this.mode === "split" ? [stepOf].filter(Boolean) : runs;
+    const { shown } = this;
     this.lines = this.mode === "split" ? shown.flatMap((run) => splitOf(run, x)) : shown.flatMap((run) => this.#linesOf(run, scene));
     // A table lists each part alone, not stacked.
     this.own = this.lines.filter((line) => !line.quiet).map((line) => (line.own ? { ...line, y: line.own } : line));
