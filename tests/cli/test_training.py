@@ -189,6 +189,23 @@ def test_an_interrupt_stops_with_a_checkpoint(corpus: Path, root: Path, tmp_path
 
 
 @pytest.mark.process
+def test_an_interrupt_stops_with_a_checkpoint_where_the_reader_dies_of_it(
+    corpus: Path, root: Path, tmp_path: Path
+) -> None:
+    recipe = tiny_recipe(corpus, steps=100_000).save(tmp_path / "recipe.json")
+    command = f"{sys.executable} -m workbench train --recipe {recipe} --runs {root} 2>&1 | cat"
+    child = subprocess.Popen(["bash", "-c", f"set -o pipefail; {command}"], start_new_session=True)
+    wait_until(lambda: bool(runs(root)) and runs(root)[0].state.step >= 1, 90, "the first step")
+    # To the whole foreground process group, and so to the reader of the pipe.
+    os.killpg(child.pid, signal.SIGINT)
+    child.wait(90)
+    (run,) = runs(root)
+    wait_until(lambda: run.final and not processes_of(root), 90, "the end")
+    assert run.status == "stopped", run.state.error
+    assert any(path.name.startswith("step-") for path in run.folder.checkpoints.iterdir())
+
+
+@pytest.mark.process
 def test_launch_prints_the_id_and_returns(workbench: Command, corpus: Path, root: Path, tmp_path: Path) -> None:
     text = tmp_path / "fieldless.jsonl"
     text.write_text('{"other": "text"}\n')

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.assignments import assignment
 from workbench.cli.unattended import WaitForSpace, somebody_there
+from workbench.cli.unread import outliving_readers
 from workbench.errors import RecipeError, RunError, RunFailed
 from workbench.plots.terminal import follow
 from workbench.printable import many, plain
@@ -156,6 +157,8 @@ def fork(options: argparse.Namespace) -> int:
 def train(options: argparse.Namespace) -> int:
     """Train in the foreground. Ctrl-C, SIGTERM or SIGHUP stops the run with a checkpoint, a Ctrl-C after it ends it.
 
+    It goes on where nobody reads its output any longer (``| head``).
+
     Returns:
         1 after a run that was stopped so, since it is not what was asked for; else 0.
 
@@ -163,6 +166,11 @@ def train(options: argparse.Namespace) -> int:
         RunFailed: the run failed, or has waited for space on a full disk that nobody is there to free.
         TargetMissed: it ended above ``--target-loss``.
     """
+    with outliving_readers():
+        return _trained(options)
+
+
+def _trained(options: argparse.Namespace) -> int:
     from workbench.runs.launch import launch as start
 
     if options.target_loss is not None and not math.isfinite(options.target_loss):
