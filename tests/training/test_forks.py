@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +62,26 @@ def test_an_unchanged_fork_repeats_its_parent(tiny: Recipe, live: Live, forked: 
     assert Recipe.load(fork.folder.recipe).optimizer.lr == recipe.optimizer.lr / 2
     assert fork.telemetry.series("loss")[0] == list(range(12, 21))
     assert fork.telemetry.series("loss")[1] == parent.telemetry.series("loss")[1][11:]
+
+
+def test_a_forks_speed_is_of_its_own_training(tiny: Recipe, live: Live, forked: Forked) -> None:
+    """The parent was a hundred times slower, and that is no fault of the fork; also of one that was resumed."""
+    parent = live(tiny)
+    saved = train(parent, stop_at=10)
+    origin = {"seconds": 100.0, "tokens": saved.meta["tokens"], "useful_flops": saved.meta["useful_flops"]}
+    shutil.rmtree(saved.path)
+    checkpoint.save(parent.folder.checkpoints, 10, saved.tensors, saved.meta | origin)
+    fork = forked(parent)
+    assert {name: read_json(fork.folder.origin)[name] for name in origin} == origin
+    train(fork, resume=True, stop_at=15)
+    end = train(fork, resume=True)
+    tokens, seconds = (end.meta[name] - origin[name] for name in ("tokens", "seconds"))
+    result, state = read_json(fork.folder.evaluations)["result"], read_state(fork.folder)
+    assert result["tokens_per_second"] == pytest.approx(tokens / seconds, rel=1e-3)
+    flops, before = end.meta["useful_flops"] - origin["useful_flops"], read_json(parent.folder.evaluations)["result"]
+    peak = before["useful_flops"] / before["seconds"] / before["mfu"]
+    assert result["mfu"] == pytest.approx(flops / seconds / peak, rel=1e-3)
+    assert state.tokens_per_second == pytest.approx(result["tokens_per_second"], rel=1e-3)
 
 
 def test_a_fork_is_stopped_and_resumed_like_any_run(tiny: Recipe, live: Live, forked: Forked) -> None:

@@ -77,7 +77,8 @@ def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None
         unlike = (*unlike, "train_loss")
         why.append(f"No best training loss: {', '.join(short)} trained fewer than {RECENT} steps.")
     why += [f"{run['name']} goes on from step {origin.step:,} of {origin.name or origin.run}: its steps, tokens and "
-            "seconds count from the beginning of that run." for run, origin in zip(names, origins, strict=True)
+            "seconds count from the beginning of that run, its speed and MFU are its own."
+            for run, origin in zip(names, origins, strict=True)
             if origin is not None]  # fmt: skip
     knobs = [view.knobs for view in views]
     recipes = [each.told for each in knobs]

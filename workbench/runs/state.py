@@ -56,7 +56,8 @@ class RunState:
         heartbeat_monotonic: the same moment in seconds since the boot, 0 before the first one.
         step, tokens, seconds: optimizer steps, real tokens, seconds of training.
         progress: spent share of the budget, 0..1. loss, heldout_loss: nats per labelled token.
-        tokens_per_second: over the last logging interval; once the run has ended, :func:`mean_speed`.
+        tokens_before, seconds_before: of them, those of the run that a fork goes on from; 0 for any other run.
+        tokens_per_second: over the last logging interval; once the run has ended, :func:`mean_speed` of its own.
         message: what it is doing now. error: why it failed, in full.
         exit_code: of the trainer, None before it ended. attempt: 1, and one more for every resume after an end.
         device: in words. started: Unix time at which it began to train, 0 before that and in runs of earlier versions.
@@ -75,6 +76,8 @@ class RunState:
     progress: float = 0.0
     tokens: int = 0
     seconds: float = 0.0
+    tokens_before: int = 0
+    seconds_before: float = 0.0
     loss: float | None = None
     heldout_loss: float | None = None
     tokens_per_second: float | None = None
@@ -103,10 +106,10 @@ _READERS: dict[str, Callable[[Any], Any]] = {"int": int, "bool": bool, "float": 
 
 
 def mean_speed(tokens: float, seconds: float) -> float:
-    """Tokens per second over all of a run's training, without compilation, pauses and evaluations.
+    """Tokens per second over all of a run's own training, without compilation, pauses and evaluations.
 
     Args:
-        seconds: of training; rounded as a state holds them, so that a result and a state say the same.
+        tokens, seconds: of training; rounded as a state holds them, so that a result and a state say the same.
     """
     return tokens / max(round(seconds, 4), 1e-4)
 
@@ -383,7 +386,8 @@ def _parse(raw: dict[str, Any]) -> RunState:
         known |= {"status": "lost", "message": "state.json is missing or damaged"}
     # Here, for all who show it: the last interval of an ended run would contradict its result.
     elif known["status"] in FINAL and known.get("seconds"):
-        known["tokens_per_second"] = mean_speed(known.get("tokens", 0), known["seconds"])
+        tokens, seconds = (known.get(name, 0) - known.get(f"{name}_before", 0) for name in ("tokens", "seconds"))
+        known["tokens_per_second"] = mean_speed(tokens, seconds) if seconds > 0 else None
     return RunState(**known)
 
 

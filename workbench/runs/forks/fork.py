@@ -83,6 +83,7 @@ def create_fork(
             "step": saved["step"],
             "seconds": saved["seconds"],
             "tokens": saved.get("tokens", 0),
+            "useful_flops": saved.get("useful_flops", 0),
             "diff": forked.diff,
             "fresh": forked.fresh,
             "overrides": forked.overrides,
@@ -94,7 +95,8 @@ def create_fork(
         # Shown while it starts: it does not begin at 0.
         if (before := origin_of(draft)) is not None:
             spent = before.share(forked.recipe.to_dict()["budget"])
-            write_state(draft, step=before.step, tokens=int(before.tokens), progress=spent)
+            of_parent = {"tokens_before": int(before.tokens), "seconds_before": before.seconds}
+            write_state(draft, step=before.step, tokens=int(before.tokens), progress=spent, **of_parent)
         # Relative paths of the recipe start where they started for the parent.
         if isinstance(launched.get("folder"), str):
             write_json(draft.launched, asdict(Handle(on, launched["folder"])))
