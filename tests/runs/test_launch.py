@@ -25,11 +25,10 @@ from workbench.runs.run import Run
 
 @pytest.mark.process
 def test_two_launches_of_one_recipe_are_two_runs_at_once(corpus: Path, root: Path) -> None:
-    recipe = tiny_recipe(corpus)
+    recipe = tiny_recipe(corpus, steps=1_000_000)
     first = launch(recipe, runs_dir=root, name="first")
     second = launch(recipe, runs_dir=root)
-    # 60 ms each on an idle machine; a trainer alone needs seconds to import torch, and nobody has waited for that.
-    assert [run.status for run in (first, second)] == ["starting", "starting"]
+    assert {run.status for run in (first, second)} <= {"starting", "running"}, "nobody waits for either"
     assert first.id != second.id
     assert {run.id for run in runs(root)} == {first.id, second.id}
     assert Recipe.load(first.folder.recipe) == recipe.with_(name="first")

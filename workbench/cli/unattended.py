@@ -8,6 +8,7 @@ import time
 from workbench.errors import FREE_SPACE
 from workbench.runs.in_process import way_on
 from workbench.runs.run import Run
+from workbench.runs.state import read_state
 
 SPACE_SECONDS = 60.0
 """How long such a run waits: what else runs on the machine may free space."""
@@ -33,7 +34,8 @@ class WaitForSpace:
 
     def over(self) -> bool:
         """Whether it has waited for :data:`SPACE_SECONDS`."""
-        state = self._run.state
+        # As written: on a full disk a run may have no room for signs of life either.
+        state = read_state(self._run.folder)
         if state.status != "paused" or FREE_SPACE not in state.message:
             self._since = None
             return False
