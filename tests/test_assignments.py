@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.assignments import assignment
+from workbench.assignments import assignment, assignments
 from workbench.errors import RecipeError
 
 
@@ -32,3 +32,22 @@ def test_values_are_json_or_text(text: str, pair: tuple[str, object]) -> None:
 def test_what_no_knob_takes_is_one_error(text: str, message: str) -> None:
     with pytest.raises(RecipeError, match=message):
         assignment(text)
+
+
+def test_changes_are_texts_one_text_or_a_mapping() -> None:
+    pairs = [("optimizer.lr", 0.001), ("budget", "400 steps")]
+    assert assignments(["optimizer.lr=1e-3", "budget=400 steps"]) == pairs
+    assert assignments("optimizer.lr=1e-3 'budget=400 steps'") == pairs
+    assert assignments(dict(pairs)) == pairs
+    assert assignments("") == assignments([]) == []
+
+
+@pytest.mark.parametrize("given", [5, None, True, [5], b"seed=3", {3: "seed"}])
+def test_what_are_no_changes_says_what_are(given: object) -> None:
+    with pytest.raises(RecipeError, match=r"changes are a list of PATH=VALUE texts, such as \['optimizer.lr=1e-3'\]"):
+        assignments(given)
+
+
+def test_an_open_quote_is_named() -> None:
+    with pytest.raises(RecipeError, match="cannot be taken apart: No closing quotation"):
+        assignments("'seed=3")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.errors import RecipeError
@@ -26,6 +28,36 @@ def assignment(text: str, example: str = "optimizer.lr=1e-3") -> tuple[str, Any]
         return path, read_json_text(value, path)
     except json.JSONDecodeError:
         return path, value.strip()  # plain text, as the kind of a choice
+
+
+def assignments(given: object) -> list[tuple[str, Any]]:
+    """Path and value of each change that somebody asked for.
+
+    Args:
+        given: ``PATH=VALUE`` texts, one text of them that is taken apart as a shell does, or a mapping of
+            values by path.
+
+    Raises:
+        RecipeError: it is none of these.
+
+    Example:
+        >>> assignments("seed=3 'budget=400 steps'"), assignments({"seed": 3})
+        ([('seed', 3), ('budget', '400 steps')], [('seed', 3)])
+    """
+    if isinstance(given, Mapping) and all(isinstance(path, str) for path in given):
+        return list(given.items())
+    try:
+        texts = (
+            shlex.split(given) if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+        )
+    except ValueError as error:
+        raise RecipeError(f"changes {given!r:.80} cannot be taken apart: {error}") from None
+    if isinstance(given, bytes | Mapping) or not all(isinstance(text, str) for text in texts):
+        raise RecipeError(
+            f"changes are a list of PATH=VALUE texts, such as ['optimizer.lr=1e-3'], or one text of them; got "
+            f"{given!r:.80}; for no change []"
+        )
+    return [assignment(text) for text in texts]
 
 
 def read_json_text(text: str, where: str) -> Any:

@@ -13,7 +13,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 import workbench.choices  # noqa: F401  (registers every choice)
-from workbench.assignments import assignment, read_json_text
+from workbench.assignments import assignments as read_assignments
+from workbench.assignments import read_json_text
 from workbench.atomic import write_bytes
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.choice import Problem, knob, known_fields, one_of
@@ -158,17 +159,17 @@ class Recipe(BaseModel):
         """
         return self.edited(changes.items())
 
-    def with_assignments(self, assignments: Iterable[str]) -> Recipe:
+    def with_assignments(self, assignments: Iterable[str] | Mapping[str, Any]) -> Recipe:
         """A recipe changed by ``PATH=VALUE`` strings, as in the CLI's ``--set`` and the notebooks, all at once.
 
         Args:
             assignments: for example ``optimizer.lr=1e-3`` or ``depth=progressive_drop``; values are read as JSON or,
-                failing that, as plain text. Their order does not matter.
+                failing that, as plain text. Their order does not matter. One string of them, or a mapping, as well.
 
         Raises:
             RecipeError: no ``=``, an unknown path, or a value that does not fit.
         """
-        return self.edited(map(assignment, assignments))
+        return self.edited(read_assignments(assignments))
 
     def edited(self, changes: Iterable[tuple[str, Any]]) -> Recipe:
         """:meth:`with_` from pairs of path and value; if a knob occurs twice, the later value counts."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.choices.progress import Budget, Progress, parse_budget
+from workbench.accelerated.arguments import budget_of
+from workbench.choices.progress import AmountError, Budget, Progress, parse_budget
+from workbench.errors import RecipeError
+from workbench.experiments.budget import parse
 
 
 @pytest.mark.parametrize(
@@ -43,6 +46,31 @@ def test_text(text: str, amount: float, unit: str) -> None:
 def test_text_that_is_no_budget(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a number and a unit; write '200 steps'"):
         parse_budget(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1.5 steps", "'1.5 steps' is no whole number of steps; nearest: 1 or 2"),
+        ("0.5 steps", "nearest: 1"),
+        ("1.0001k tokens", "is no whole number of tokens; nearest: 1000 or 1001"),
+        ("1e99 tokens", r"'1e99 tokens' is more than any run spends; write at most 1e\+15 tokens"),
+        ("1e999 s", "is more than any run spends"),
+    ],
+)
+def test_amounts_that_no_run_spends(text: str, message: str) -> None:
+    with pytest.raises(AmountError, match=message):
+        parse_budget(text)
+    with pytest.raises(ValueError, match=message):
+        Budget.model_validate(text)
+    with pytest.raises(RecipeError, match=message):
+        parse(text)
+    with pytest.raises(RecipeError, match=message):
+        budget_of(text, [])
+
+
+def test_thousands_of_steps_are_whole() -> None:
+    assert parse_budget("1.001k steps")["amount"] == 1001
 
 
 @pytest.mark.parametrize("fields", [{"amount": 0}, {"amount": -1}, {"amount": float("inf")}, {"unit": "epochs"}])

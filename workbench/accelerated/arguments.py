@@ -12,7 +12,7 @@ from torch import nn
 
 from workbench.accelerated.batches import length_of
 from workbench.choices.choice import Choice, readable, registry, resolve
-from workbench.choices.progress import parse_budget
+from workbench.choices.progress import AmountError, parse_budget
 from workbench.errors import RecipeError, check_known
 from workbench.recipe import Recipe
 
@@ -200,6 +200,8 @@ def budget_of(budget: str | Mapping[str, Any], loader: Iterable[Any]) -> str | M
     try:
         if float(epochs[1] if epochs else parse_budget(budget)["amount"]) <= 0:
             raise ValueError
+    except AmountError as error:
+        raise RecipeError(f"budget: {error}") from None
     except ValueError:
         raise RecipeError(
             f"budget: '{budget}' is not a positive number and a unit; write '3 epochs', '500 steps', '1.5M tokens', "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,14 @@ _UNITS: dict[str, tuple[Unit, float]] = {
 }  # fmt: skip
 # A closed list of units keeps "2 min" (minutes) and "2m tokens" (millions) apart.
 _BUDGET_TEXT = re.compile(rf"(-?\d[\d_,]*(?:\.\d+)?(?:e\+?\d+)?)\s*([kmb]?)\s*({'|'.join(_UNITS)})")
+
+
+_MOST_AMOUNT = 1e15
+"""Of any unit; what is beyond it was mistyped, and no run would end."""
+
+
+class AmountError(ValueError):
+    """The text of a budget with a number and a unit, but of an amount that no run spends."""
 
 
 class Budget(BaseModel):
@@ -63,6 +72,7 @@ def parse_budget(text: str) -> dict[str, Any]:
 
     Raises:
         ValueError: the text is not a number followed by a unit.
+        AmountError: the number is beyond what any run spends, or a part of a step or token.
     """
     match = _BUDGET_TEXT.fullmatch(text.strip().lower())
     # Of seconds no millions are meant: who writes "500 ms" thinks of half of one.
@@ -70,8 +80,15 @@ def parse_budget(text: str) -> dict[str, Any]:
         raise ValueError(f"'{text}' is not a number and a unit; write '200 steps', '1.5M tokens', '90 s' or '2 hours'")
     unit, factor = _UNITS[match[3]]
     # People write 1_000 and 1,000 alike.
-    amount = float(match[1].replace("_", "").replace(",", ""))
-    return {"amount": amount * _SIZES[match[2]] * factor, "unit": unit}
+    number = float(match[1].replace("_", "").replace(",", ""))
+    # Rounded: 1.001k steps are 1001 of them.
+    amount = float(f"{number * _SIZES[match[2]] * factor:.15g}")
+    if amount > _MOST_AMOUNT:
+        raise AmountError(f"'{text:.60}' is more than any run spends; write at most {_MOST_AMOUNT:.0e} {unit}")
+    if unit != "seconds" and amount > 0 and not amount.is_integer():
+        near = " or ".join(str(each) for each in (math.floor(amount), math.ceil(amount)) if each)
+        raise AmountError(f"'{text:.60}' is no whole number of {unit}; nearest: {near}")
+    return {"amount": amount, "unit": unit}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import math
 import os
 import signal
 import sys
@@ -172,9 +171,9 @@ def train(options: argparse.Namespace) -> int:
 
 def _trained(options: argparse.Namespace) -> int:
     from workbench.runs.launch import launch as start
+    from workbench.runs.result import check_target
 
-    if options.target_loss is not None and not math.isfinite(options.target_loss):
-        raise RecipeError(f"--target-loss {options.target_loss} is not a number of nats")
+    check_target(options.target_loss, "--target-loss")
     with _held():
         # Complete before anything starts: a mistyped knob leaves no run folder behind.
         recipe = _launchable(options)

@@ -79,7 +79,7 @@ def parse(text: object) -> Amount:
     Raises:
         RecipeError: it is none of them.
     """
-    from workbench.choices.progress import parse_budget
+    from workbench.choices.progress import AmountError, parse_budget
 
     if not isinstance(text, str):
         raise RecipeError(f"budget: {text!r:.60} has no unit; write {_LEGAL}")
@@ -88,6 +88,8 @@ def parse(text: object) -> Amount:
     else:
         try:
             found = parse_budget(text)
+        except AmountError as error:
+            raise RecipeError(f"budget {error}") from None
         except ValueError:
             raise RecipeError(f"budget '{text:.60}' is not a number and a unit; write {_LEGAL}") from None
         amount = Amount(found["amount"], found["unit"])

@@ -24,5 +24,11 @@ class _CallablePackage(types.ModuleType):
 
         return runs(runs_dir)
 
+    def check_target(self, target_loss: object) -> None:
+        """See :func:`workbench.runs.result.check_target`."""
+        from workbench.runs.result import check_target
+
+        check_target(target_loss)
+
 
 sys.modules[__name__].__class__ = _CallablePackage

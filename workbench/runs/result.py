@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ElementTree
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.atomic import write_bytes
-from workbench.errors import RunFailed, TargetMissed
+from workbench.errors import RunError, RunFailed, TargetMissed
 from workbench.json_lines import finite
 from workbench.printable import count, decimal, facts_html, plain, plain_lines
 from workbench.quantities import SECONDS_TRAINED
@@ -93,7 +95,12 @@ class Result(dict[str, Any]):
             raise AttributeError(f"a result has no '{name}'; it has {', '.join(self)}") from None
 
     def against(self, target_loss: float | None) -> Result:
-        """The same held against a held-out loss in nats, None for no target; a loss that is not known misses it."""
+        """The same held against a held-out loss in nats, None for no target; a loss that is not known misses it.
+
+        Raises:
+            RunError: as for :func:`check_target`.
+        """
+        check_target(target_loss)
         loss = self["heldout_loss"]
         met = None if target_loss is None else loss is not None and loss <= target_loss
         return Result(self, target_loss=target_loss, target_met=met)
@@ -210,6 +217,21 @@ class Result(dict[str, Any]):
             "folder": self["path"],
             "error": self["error"],
         })  # fmt: skip
+
+
+def check_target(target_loss: object, called: str = "target_loss") -> None:
+    """Refuse what no held-out loss can be held against, best before anything trains; None is no target.
+
+    Args:
+        called: what the message calls it.
+
+    Raises:
+        RunError: it is no finite number.
+    """
+    if target_loss is not None and not (
+        isinstance(target_loss, Real) and not isinstance(target_loss, bool) and math.isfinite(target_loss)
+    ):
+        raise RunError(f"{called}: {target_loss!r:.60} is no held-out loss; give nats, such as 6.5, or none")
 
 
 def _whole(value: float | None) -> int | None:
