@@ -13,6 +13,7 @@ import pytest
 from workbench.choices.depth.plan import STATES as PLAN_STATES
 from workbench.floors import Floors, Learned, Yardstick, learned_briefly
 from workbench.quantities import (
+    ENTROPY_EVERY,
     LAYER_STATES,
     LEVEL_DASHES,
     PAGE_FILE,
@@ -55,6 +56,12 @@ def test_a_name_is_declared_once():
     assert len(set(names)) == len(names)
     assert tuple(PARTS)[:4] == tuple(MEASURED_PARTS)
     assert STATES == PLAN_STATES
+
+
+def test_every_quantity_is_explained_and_the_page_has_the_words():
+    assert [each.name for each in QUANTITIES if len(each.help.split()) < 3] == []
+    entropy = declared()["perLayer"]["attention_entropy"]
+    assert f"in one of {ENTROPY_EVERY} records" in entropy["help"], "why columns between are empty"
 
 
 def test_every_line_of_a_loss_plot_has_a_dash():

@@ -61,10 +61,12 @@ class Quantity:
         scale: ``log`` for values that differ by orders of magnitude.
         colour: of a part of a step, wherever the parts are drawn together; empty for all else.
         per_layer: a stream of vectors, one value per layer.
+        help: what it is, in a sentence, and how it was measured where that is not seen.
     """
 
     name: str
     title: str
+    help: str
     unit: str = ""
     scale: Literal["linear", "log"] = "linear"
     colour: str = ""
@@ -96,6 +98,9 @@ class Axis:
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
 
+ENTROPY_EVERY = 5
+"""Layer records per reading of the attention entropy: it is the one statistic that needs a forward pass of its own."""
+
 AXES = (
     Axis("step", "optimizer steps", "Steps"),
     Axis("tokens", "tokens", "Tokens"),
@@ -104,36 +109,83 @@ AXES = (
 )
 
 QUANTITIES = (
-    Quantity("loss", "training loss", "nats"),
-    Quantity("heldout_loss", "held-out loss", "nats"),
-    Quantity("bits_per_byte", "held-out bits per byte"),
-    Quantity("lr", "learning rate"),
-    Quantity("weight_decay", "weight decay"),
-    Quantity("grad_norm", "gradient norm"),
-    Quantity("accuracy", "accuracy"),
-    Quantity("layers_run", "layers run per micro-batch"),
-    Quantity("data.batch_size", "rows per step"),
-    Quantity("data.sequence_length", "tokens per row"),
-    Quantity("tokens_per_second", "speed", "tokens/s"),
-    Quantity("mfu", "MFU", "%"),
-    Quantity("memory_gib", "peak memory", "GiB"),
-    Quantity("processor_share", "share of a processor that training has", "%"),
-    Quantity("load", "threads that want a core of this machine"),
-    Quantity("step_ms", "step time", "ms"),
-    Quantity("data_ms", "data time", "ms", colour="#E69F00"),
-    Quantity("forward_ms", "forward time", "ms", colour="#56B4E9"),
-    Quantity("backward_ms", "backward time", "ms", colour="#0072B2"),
-    Quantity("optimizer_ms", "optimizer time", "ms", colour="#009E73"),
-    Quantity("telemetry_ms", "telemetry time", "ms", colour="#CC79A7"),
-    Quantity("state", "activity", per_layer=True),
-    Quantity("ran", "share of micro-batches in which it ran", per_layer=True),
-    Quantity("keep", "keep probability", per_layer=True),
-    Quantity("scale", "residual scale", per_layer=True),
-    Quantity("grad_norm", "gradient norm", scale="log", per_layer=True),
-    Quantity("update_ratio", "update / weight", scale="log", per_layer=True),
-    Quantity("activation_rms", "activation RMS", per_layer=True),
-    Quantity("attention_entropy", "attention entropy", "nats", per_layer=True),
-    Quantity("trust_ratio", "trust ratio", scale="log", per_layer=True),
+    Quantity("loss", "training loss", "mean over the tokens that a step trains on; lower is better", unit="nats"),
+    Quantity("heldout_loss", "held-out loss", "on text that is never trained on; lower is better", unit="nats"),
+    Quantity(
+        "bits_per_byte",
+        "held-out bits per byte",
+        "held-out loss per byte of text, which compares between tokenizers; lower is better",
+    ),
+    Quantity("lr", "learning rate", "factor of the optimizer's step, as the schedule has it at this step"),
+    Quantity("weight_decay", "weight decay", "how strongly each step draws the weights towards zero"),
+    Quantity("grad_norm", "gradient norm", "length of the gradient of all weights, before it is clipped"),
+    Quantity("accuracy", "accuracy", "share of the predicted tokens whose most likely guess is right"),
+    Quantity(
+        "layers_run",
+        "layers run per micro-batch",
+        "mean over the micro-batches of a step; fewer than all where a depth method skips layers",
+    ),
+    Quantity("data.batch_size", "rows per step", "rows of text that one optimizer step trains on"),
+    Quantity("data.sequence_length", "tokens per row", "length of each row that is trained on"),
+    Quantity("tokens_per_second", "speed", "tokens trained on per second since the record before", unit="tokens/s"),
+    Quantity("mfu", "MFU", "share of the device's peak FLOPs that the model's own mathematics uses", unit="%"),
+    Quantity("memory_gib", "peak memory", "most memory held at once so far", unit="GiB"),
+    Quantity(
+        "processor_share",
+        "share of a processor that training has",
+        "below 100% other processes take turns with this run",
+        unit="%",
+    ),
+    Quantity(
+        "load",
+        "threads that want a core of this machine",
+        "mean of the last minute; above the number of cores, processes wait for each other",
+    ),
+    Quantity("step_ms", "step time", "wall-clock time of one optimizer step", unit="ms"),
+    Quantity("data_ms", "data time", "waiting for the next batch", unit="ms", colour="#E69F00"),
+    Quantity("forward_ms", "forward time", "computing the loss", unit="ms", colour="#56B4E9"),
+    Quantity("backward_ms", "backward time", "computing the gradients", unit="ms", colour="#0072B2"),
+    Quantity("optimizer_ms", "optimizer time", "changing the weights", unit="ms", colour="#009E73"),
+    Quantity("telemetry_ms", "telemetry time", "measuring and writing these numbers", unit="ms", colour="#CC79A7"),
+    Quantity("state", "activity", "what each layer does in the step that was recorded", per_layer=True),
+    Quantity(
+        "ran",
+        "share of micro-batches in which it ran",
+        "over all micro-batches since the record before",
+        per_layer=True,
+    ),
+    Quantity("keep", "keep probability", "with which the depth method has the layer run", per_layer=True),
+    Quantity("scale", "residual scale", "factor of what the layer adds to its input", per_layer=True),
+    Quantity(
+        "grad_norm",
+        "gradient norm",
+        "length of the gradient of a layer's weights, before it is clipped",
+        scale="log",
+        per_layer=True,
+    ),
+    Quantity(
+        "update_ratio",
+        "update / weight",
+        "length of one step's change of a layer's weights over that of the weights; near 0.001 is usual",
+        scale="log",
+        per_layer=True,
+    ),
+    Quantity("activation_rms", "activation RMS", "root mean square of what a layer hands on", per_layer=True),
+    Quantity(
+        "attention_entropy",
+        "attention entropy",
+        "how widely a layer attends, 0 where to one token alone; takes a forward pass of its own, so it is measured "
+        f"in one of {ENTROPY_EVERY} records of the layers, and the columns between are empty",
+        unit="nats",
+        per_layer=True,
+    ),
+    Quantity(
+        "trust_ratio",
+        "trust ratio",
+        "factor by which the optimizer scales a layer's step, the mean over its matrices",
+        scale="log",
+        per_layer=True,
+    ),
 )
 SCALARS = {quantity.name: quantity for quantity in QUANTITIES if not quantity.per_layer}
 PER_LAYER = {quantity.name: quantity for quantity in QUANTITIES if quantity.per_layer}
@@ -148,7 +200,7 @@ def scalar(name: str) -> Quantity:
         >>> scalar("lr").label, scalar("memory_gib").label, scalar("depth.theta").label
         ('learning rate', 'peak memory (GiB)', 'depth.theta')
     """
-    return SCALARS.get(name) or Quantity(name, name)
+    return SCALARS.get(name) or Quantity(name, name, "a knob of the recipe that changes while the run trains")
 
 
 @dataclass(frozen=True)

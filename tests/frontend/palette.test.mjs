@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { faded, faint, markOf, placesOf, watchedRuns } from "../../workbench/ui/frontend/src/palette.js";
+import { axisTitle, faded, faint, helpOf, isShare, markOf, placesOf, watchedRuns, X_TITLES } from "../../workbench/ui/frontend/src/palette.js";
 
 test("a run keeps its place while others come and go, and a free one is taken again", () => {
   assert.deepEqual(placesOf(["a", "b"]), { a: 0, b: 1 });
@@ -44,4 +44,12 @@ test("what was measured is seen behind its smoothed line, as faint in dark as in
     const [inDark, inLight] = [dark, light].map((all) => all.reduce((sum, each) => sum + each) / all.length);
     assert.ok(Math.abs(inDark - inLight) < 0.1, `${runs} alike: ${inDark} ${inLight}`);
   }
+});
+
+test("axes say their unit or what they show, and every quantity what it is", () => {
+  assert.deepEqual(["loss", "tokens_per_second", "memory_gib", "lr", "processor_share", "depth.theta"].map(axisTitle), ["nats", "tokens/s", "GiB", "learning rate", "share of a processor that training has", "depth.theta"]);
+  assert.deepEqual([isShare("processor_share"), isShare("lr"), isShare("depth.theta")], [true, false, false]);
+  assert.match(helpOf("grad_norm"), /before it is clipped/);
+  assert.match(helpOf("depth.theta"), /a knob of the recipe/);
+  assert.deepEqual(X_TITLES, { step: "optimizer steps", tokens: "tokens", seconds: "time of training", flops: "useful FLOPs" });
 });

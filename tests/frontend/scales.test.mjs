@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { axisRange, axisSize, inWindow, outside, robustRange } from "../../workbench/ui/frontend/src/watch/scales.js";
+import { axisRange, axisSize, inWindow, isTitled, outside, robustRange } from "../../workbench/ui/frontend/src/watch/scales.js";
 
 /** A loss between 6 and 7 over 400 steps, some of them changed. */
 function lossOf(changed = {}) {
@@ -75,4 +75,8 @@ test("a narrow plot keeps no more room beside it than its numbers take", () => {
   assert.equal(axisSize(250, 54, 21.3, 8), 34);
   assert.equal(axisSize(250, 54, 60, 8), 54);
   assert.equal(axisSize(700, 54, 21.3, 8), 54, "plots below one another begin at one place");
+});
+
+test("axes of a plot have titles where there is room", () => {
+  assert.deepEqual([120, 169, 170, 600].map(isTitled), [false, false, true, true]);
 });

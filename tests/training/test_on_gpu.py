@@ -14,11 +14,12 @@ from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, train
 from workbench.choices.choice import registry
 from workbench.choices.execution.attention_probe import attention_benchmark
+from workbench.quantities import ENTROPY_EVERY
 from workbench.recipe import Recipe
 from workbench.telemetry import Telemetry, TelemetryWriter, read_telemetry
 from workbench.training import machine, profiling
 from workbench.training.loop import Training
-from workbench.training.measurements import ENTROPY_EVERY, PARTS, forget_peak, memory_gib
+from workbench.training.measurements import PARTS, forget_peak, memory_gib
 from workbench.training.profiling import profiled
 from workbench.training.warmup import compile_ahead
 

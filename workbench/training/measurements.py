@@ -16,14 +16,12 @@ from workbench.choices.architectures.architecture import Backbone
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.ops.free_memory import own_sizes
+from workbench.quantities import ENTROPY_EVERY
 
 # Shape legend: L layers of the model, T positions of a row.
 
 PARTS = ("data", "forward", "backward", "optimizer")
 """Parts of a step's time, in the order in which they happen."""
-
-ENTROPY_EVERY = 5
-"""Layer records per reading of the attention entropy: it is the one statistic that needs a forward pass of its own."""
 
 Value = float | None
 

@@ -1,2 +1,2 @@
-/* sources sha256:bafc130912654c7a981bcc2eee6f24d6414231f26877ac00c075075e7fa5cfd4 */
+/* sources sha256:f08f602f89b2111ee7486bc5831ddd23e0e0a306875da7e656854a4528d6e72e */
 var o=globalThis[Symbol.for("workbench widgets")]??=new Map;function r(n){if(!o.has(n)){let i=URL.createObjectURL(new Blob([n],{type:"text/javascript"})),e=import(i).finally(()=>URL.revokeObjectURL(i));o.set(n,e.then(t=>t.default)),e.catch(()=>o.delete(n))}return o.get(n)}var l=()=>{let n,i=e=>n??=r(e.get("_code")).then(t=>typeof t=="function"?t():t);return{async initialize(e){let{model:t}=e,a=await(await i(t)).initialize?.(e);return()=>{a?.(),t.set("_code","")}},async render(e){return(await i(e.model)).render?.(e)}}};export{l as default};

@@ -1,10 +1,13 @@
 // Colours, dashes and names of what is drawn: as workbench/quantities.py declares them. quantities.js is written by
 // `python -m workbench.quantities`, and a test compares the two.
 
-import { parts, ramp as RAMP_COLOURS, runColours as RUNS, runDashes as DASHES, scalars as SCALARS } from "./quantities.js";
+import { axes as AXES, parts, ramp as RAMP_COLOURS, runColours as RUNS, runDashes as DASHES, scalars as SCALARS } from "./quantities.js";
 
-export { axes as AXES, learnedBriefly as LEARNED_BRIEFLY, layerStates as LAYER_STATES, levelDashes as LEVEL_DASHES, levelHelp as LEVEL_HELP, perLayer as PER_LAYER, smoothing as SMOOTHING, workParts as WORK_PARTS } from "./quantities.js";
-export { RAMP_COLOURS };
+export { learnedBriefly as LEARNED_BRIEFLY, layerStates as LAYER_STATES, levelDashes as LEVEL_DASHES, levelHelp as LEVEL_HELP, perLayer as PER_LAYER, smoothing as SMOOTHING, workParts as WORK_PARTS } from "./quantities.js";
+export { AXES, RAMP_COLOURS };
+
+/** What is written under a horizontal axis, by its name. */
+export const X_TITLES = Object.fromEntries(AXES.map(({ name, title }) => [name, title]));
 
 /** Parts of a step in the order in which they happen. */
 export const STEP_PARTS = Object.entries(parts).map(([name, colour]) => ({ name, colour }));
@@ -12,6 +15,22 @@ export const STEP_PARTS = Object.entries(parts).map(([name, colour]) => ({ name,
 /** What pictures call a scalar; a scheduled knob goes by its path in the recipe. */
 export function labelOf(name) {
   return SCALARS[name]?.label ?? name;
+}
+
+/** The unit of a scalar, else what it is called: the title of its axis, whose numbers have their % with them. */
+export function axisTitle(name) {
+  const { title = name, unit } = SCALARS[name] ?? {};
+  return unit && unit !== "%" ? unit : title;
+}
+
+/** Whether a scalar is a share, which is drawn in hundredths. */
+export function isShare(name) {
+  return SCALARS[name]?.unit === "%";
+}
+
+/** What a scalar is, in a sentence. */
+export function helpOf(name) {
+  return SCALARS[name]?.help ?? "a knob of the recipe that changes while the run trains";
 }
 
 /** Colours and dashes of runs by their place among the watched: one list, which both themes can show. */

@@ -6,9 +6,10 @@ import { boundaryLabels, inkOf, inSight, markPlace } from "./activity.js";
 import { el } from "../dom.js";
 import { duration, short } from "../format.js";
 import { Gestures } from "./gestures.js";
+import { X_TITLES } from "../palette.js";
 import { Readout } from "./readout.js";
 import { join, rowOf, visible } from "./series.js";
-import { axisRange, axisSize, outside, xRange, xTicks, yTicks } from "./scales.js";
+import { axisRange, axisSize, isTitled, outside, xRange, xTicks, yTicks } from "./scales.js";
 
 export const LEFT_AXIS = 54;
 const RIGHT_PAD = 16;
@@ -19,6 +20,7 @@ const TOP_PAD = 10;
 // Between the numbers of an axis and the plot.
 const GAP = 8;
 const MARKS_PAD = 20;
+const TITLE_SIZE = 15;
 // Of the signs at the edge for samples beyond it: half their width, and how close two of them may stand.
 const STRAY = 4;
 // Lowest and highest of each pixel; on a screen of many pixels no more than uPlot draws within a frame.
@@ -66,9 +68,10 @@ export class Curves {
     // Without numbers there is no axis either: one from 0 to 1 would be invented.
     if (nothing) return this.close();
     this.#measure(picture);
+    this.titled = isTitled(height);
     const key = JSON.stringify([
       picture.lines.map((l) => [l.name, l.stroke, l.dash, l.width, l.points, l.whole, l.scale, l.fill]),
-      [picture.x, picture.left.log, Boolean(picture.right), picture.theme, Boolean(picture.marks?.length)],
+      [picture.x, picture.left.log, Boolean(picture.right), picture.theme, Boolean(picture.marks?.length), this.titled],
     ]);
     if (key !== this.key) {
       this.key = key;
@@ -150,7 +153,7 @@ export class Curves {
     return {
       width,
       height,
-      padding: [picture.marks?.length ? MARKS_PAD : TOP_PAD, picture.right ? 4 : this.right, 0, 0],
+      padding: [picture.marks?.length || this.titled ? MARKS_PAD : TOP_PAD, picture.right ? 4 : this.right, 0, 0],
       legend: { show: false },
       cursor: {
         y: false,
@@ -170,7 +173,7 @@ export class Curves {
       hooks: {
         // Behind lines, but not behind areas, which would hide them.
         drawClear: [(u) => this.#filled || this.#marks(u)],
-        draw: [(u) => this.#filled && this.#marks(u), (u) => this.#levels(u), (u) => this.#markNames(u), (u) => this.#strayMarks(u)],
+        draw: [(u) => this.#filled && this.#marks(u), (u) => this.#levels(u), (u) => this.#markNames(u), (u) => this.#yTitle(u), (u) => this.#strayMarks(u)],
         setCursor: [(u) => this.#moved(u)],
         ready: [(u) => this.#watchPointer(u)],
       },
@@ -192,6 +195,7 @@ export class Curves {
         grid: { show: false },
         splits: (_, __, low, high) => xTicks(x, low, high, this.plotWidth),
         values: values(x === "seconds" ? duration : short),
+        ...(this.titled && { label: X_TITLES[x], labelSize: TITLE_SIZE }),
       },
       {
         ...look,
@@ -263,6 +267,23 @@ export class Curves {
       ctx.fillStyle = inkOf(text, stroke, this.picture.theme);
       ctx.fillText(text, place + 2 * ratio, bbox.top - 5 * ratio);
     }
+    ctx.restore();
+  }
+
+  /** The title of the left axis, above its numbers; a long one reaches over the plot, where no name of a mark may stand. */
+  #yTitle(u) {
+    const { left, marks, theme } = this.picture;
+    if (!this.titled || !left.title) return;
+    const { ctx, bbox } = u;
+    const ratio = devicePixelRatio;
+    ctx.save();
+    ctx.font = theme.font.replace(/^\d+/, (size) => size * ratio);
+    ctx.fillStyle = theme.muted;
+    ctx.textBaseline = "alphabetic";
+    const edge = bbox.left - GAP * ratio;
+    const fits = ctx.measureText(left.title).width <= edge;
+    ctx.textAlign = fits ? "right" : "left";
+    if (fits || !marks?.length) ctx.fillText(left.title, fits ? edge : 0, bbox.top - 8 * ratio);
     ctx.restore();
   }
 

@@ -36,6 +36,7 @@ export class Panel {
     this.noteLine = el("p", { class: "wb-sheet-note", hidden: true }, this.note, this.all);
     this.sheet = el("div", { class: "wb-sheet", hidden: true, tabindex: "0", role: "region", "aria-label": `${this.title}, table` });
     this.heading = el("h3", { text: this.title });
+    this.unitOf = el("small", { class: "wb-unit" });
     this.menu = this.table ? new Menu(`${this.title}: more`, this.#entries()) : null;
     this.larger = el("button", { type: "button", class: "wb-tiny", on: { click: () => this.#enlarge(!this.large) } });
     this.handle = this.sized ? this.#handle() : null;
@@ -44,7 +45,7 @@ export class Panel {
     this.root = el(
       "section",
       { class: `wb-panel wb-panel-${this.name}`, "aria-label": this.title },
-      el("header", {}, this.heading, tools),
+      el("header", {}, this.heading, this.unitOf, tools),
       this.legend,
       this.plot,
       this.noteLine,
@@ -96,6 +97,12 @@ export class Panel {
     this.legend.replaceChildren(
       ...all.map((item) => el("span", { class: `wb-legend-item${item.help ? " wb-explained" : ""}`, title: item.help }, sampleOf(item), el("span", { text: item.text }))),
     );
+  }
+
+  /** The unit of a plot that has no room for titles at its axes, beside its name; empty where it has. */
+  unit(text) {
+    say(this.unitOf, text ? `(${text})` : "");
+    this.unitOf.hidden = !text;
   }
 
   drawTable() {

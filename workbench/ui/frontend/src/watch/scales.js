@@ -8,6 +8,14 @@ const NEAR = 0.35;
 /** Plots narrower than this keep no more room beside them than their numbers take. */
 const NARROW = 340;
 
+/** Lower than this, titles of axes would take the room of the curves. */
+const TITLED = 170;
+
+/** Whether a plot of this height has titles at its axes; of one without, the unit stands beside its name. */
+export function isTitled(height) {
+  return height >= TITLED;
+}
+
 /**
  * Pixels for the numbers of a vertical axis.
  * @param {number} width of the whole plot

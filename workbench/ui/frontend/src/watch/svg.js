@@ -2,7 +2,7 @@
 
 import { boundaryLabels, inkOf, inSight, markPlace } from "./activity.js";
 import { duration, short } from "../format.js";
-import { AXES } from "../palette.js";
+import { X_TITLES } from "../palette.js";
 import { escaped, sample, sampleWidth, tag } from "./samples.js";
 import { axisRange, outside, xRange, xTicks, yTicks } from "./scales.js";
 import { visible } from "./series.js";
@@ -14,7 +14,6 @@ const MARGIN = { left: 62, right: 20, top: 22, bottom: 40 };
 const RIGHT_AXIS = 54;
 const TITLE = 30;
 const ROW = 20;
-const X_TITLES = Object.fromEntries(AXES.map(({ name, title }) => [name, title]));
 const FAMILY = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif";
 
 /**

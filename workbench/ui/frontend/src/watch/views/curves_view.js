@@ -45,6 +45,7 @@ export class CurvesView {
     this.picture = { lines: this.lines, x, marks, window, extent: extentOf(runs, x), theme, ...picture, label: picture.label + told, left };
     if (this.panel.asTable) return this.panel.drawTable();
     this.curves.draw(this.picture);
+    this.panel.unit(this.curves.titled === false ? left.title : "");
     const { range, outside } = this.curves.drawn;
     return this.axisMenu.tell(range, outside);
   }

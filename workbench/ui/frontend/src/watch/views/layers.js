@@ -7,19 +7,21 @@ import { dropdown, el, say } from "../../dom.js";
 import { duration, short, whole, xValue } from "../../format.js";
 import { Gestures } from "../gestures.js";
 import { columnsOfPixels, scaleOf } from "../layers.js";
-import { LAYER_STATES, PER_LAYER, RAMP_COLOURS, rgb, shades } from "../../palette.js";
+import { LAYER_STATES, PER_LAYER, RAMP_COLOURS, rgb, shades, X_TITLES } from "../../palette.js";
 import { Panel } from "../panel.js";
 import { placeBeside } from "../readout.js";
-import { xRange, xTicks } from "../scales.js";
+import { isTitled, xRange, xTicks } from "../scales.js";
 import { canvasSvg } from "../svg.js";
 import { emptyWords } from "./empty.js";
 import { extentOf, marksOf, shortName } from "./pictures.js";
 import { COUNTS_HEIGHT, drawCounts, drawShares } from "./strips.js";
 
 const BOTTOM = 26;
+const TITLE_SIZE = 15;
 const TOP = 18; // for the names of the stages
 const EMPTY = 96;
 const workIn = ({ layers }) => layers.memo("work", () => workOf(layers));
+const meaning = (quantity) => `${nameOf(quantity)}: ${PER_LAYER[quantity]?.help ?? ""}`;
 const nameOf = (quantity) => PER_LAYER[quantity]?.label ?? quantity;
 
 export class LayersView {
@@ -79,8 +81,8 @@ export class LayersView {
     this.vectors = vectors;
     this.stages = run ? stagesOf(run.events) : [];
     this.done = this.quantity === "state" && vectors.length ? workIn(run) : null;
-    say(this.work, this.done ? workWords(this.done) + run.layers.memo("columns", () => columnWords(run.layers.steps.view())) : "");
-    this.work.hidden = !this.done;
+    say(this.work, this.done ? workWords(this.done) + run.layers.memo("columns", () => columnWords(run.layers.steps.view())) : meaning(this.quantity));
+    this.work.hidden = !vectors.length;
     this.empty.hidden = vectors.length > 0;
     say(this.empty, vectors.length ? "" : emptyWords(scene.runs, "What each layer does will appear here: which run, which are skipped, which train."));
     this.scale = this.quantity === "state" ? null : run?.layers.memo(this.quantity, () => scaleOf(vectors, PER_LAYER[this.quantity]?.scale === "log")) ?? scaleOf([]);
@@ -140,18 +142,20 @@ export class LayersView {
     }
     const { low, high, log } = this.scale;
     const text = Number.isFinite(low) ? `${short(low)} to ${short(high)}${log ? ", log" : ""}` : "no values yet";
-    return this.panel.setLegend([{ ramp: RAMP_COLOURS, text: `${nameOf(this.quantity)}: ${text}` }]);
+    return this.panel.setLegend([{ ramp: RAMP_COLOURS, text: `${nameOf(this.quantity)}: ${text}`, help: PER_LAYER[this.quantity]?.help }]);
   }
 
   #geometry(scene, run) {
     const width = Math.floor(this.panel.plot.clientWidth);
     const layers = run?.layers.layers ?? 0;
     const chosen = this.monitor.heightOf("layers", this.panel.plot);
-    const around = TOP + BOTTOM + (this.done ? COUNTS_HEIGHT : 0);
+    const titled = chosen === null || isTitled(chosen);
+    const bottom = BOTTOM + (titled ? TITLE_SIZE : 0);
+    const around = TOP + bottom + (this.done ? COUNTS_HEIGHT : 0);
     const [room, most] = chosen ? [chosen - around, 80] : [220, 26];
     const row = Math.max(5, Math.min(most, Math.floor(room / Math.max(1, layers))));
     const [from, to] = xRange({ window: scene.window, extent: extentOf(scene.runs, scene.x) });
-    return { width, layers, row, from, to, inner: Math.max(1, width - LEFT_AXIS - MAIN_RIGHT) };
+    return { width, layers, row, from, to, titled, bottom, inner: Math.max(1, width - LEFT_AXIS - MAIN_RIGHT) };
   }
 
   #paint(scene, run) {
@@ -161,7 +165,7 @@ export class LayersView {
     this.geometry = g;
     g.below = TOP + g.layers * g.row + (this.done ? COUNTS_HEIGHT : 0);
     // Without a record yet, room for the line that says what will come.
-    const height = this.vectors.length ? g.below + BOTTOM : EMPTY;
+    const height = this.vectors.length ? g.below + g.bottom : EMPTY;
     const ratio = devicePixelRatio;
     // Assigning a size clears a canvas, even the same one; that is wanted here.
     this.canvas.width = Math.round(g.width * ratio);
@@ -246,7 +250,9 @@ export class LayersView {
       ctx.fillText(String(layer + 1), LEFT_AXIS - 8, TOP + (g.layers - layer - 0.5) * g.row);
     }
     ctx.textBaseline = "alphabetic";
+    ctx.fillText("layer", LEFT_AXIS - 8, TOP - 5);
     ctx.textAlign = "center";
+    if (g.titled) ctx.fillText(X_TITLES[scene.x], LEFT_AXIS + g.inner / 2, g.below + 17 + TITLE_SIZE);
     for (const tick of xTicks(scene.x, g.from, g.to, g.inner)) {
       const x = LEFT_AXIS + ((tick - g.from) / (g.to - g.from)) * g.inner;
       const text = scene.x === "seconds" ? duration(tick) : short(tick);

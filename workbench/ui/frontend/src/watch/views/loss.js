@@ -3,7 +3,7 @@
 import { MAIN_RIGHT } from "../curves.js";
 import { dropdown } from "../../dom.js";
 import { heldout, loss } from "../../format.js";
-import { faded, faint, LEARNED_BRIEFLY, SMOOTHING } from "../../palette.js";
+import { axisTitle, faded, faint, helpOf, LEARNED_BRIEFLY, SMOOTHING } from "../../palette.js";
 import { CurvesView } from "./curves_view.js";
 import { emptyWords } from "./empty.js";
 import { latest, levelEntries, levelsOf, named, ofRun, scoresOf, smoothed } from "./pictures.js";
@@ -50,7 +50,7 @@ export class LossView extends CurvesView {
     const levels = levelsOf(scene);
     this.#legend(scene, levels);
     const nothing = emptyWords(runs, "The training loss will appear here step by step, held-out scores as rings.");
-    this.show(scene, { left: { format: axisLoss }, levels, label: this.#label(runs), nothing });
+    this.show(scene, { left: { format: axisLoss, title: axisTitle("loss") }, levels, label: this.#label(runs), nothing });
   }
 
   #linesOf(run, { runs, x, colours }) {
@@ -77,9 +77,9 @@ export class LossView extends CurvesView {
     const stroke = runs.length === 1 ? colours.run(runs[0].place) : theme.muted;
     const items = [];
     if (this.width !== "0") items.push({ line: { stroke, width: 1 }, text: "train, as measured" });
-    items.push({ line: { stroke, width: 2.2 }, text: this.width === "0" ? "train" : "train, smoothed" });
+    items.push({ line: { stroke, width: 2.2 }, text: this.width === "0" ? "train" : "train, smoothed", help: `${helpOf("loss")}, in nats` });
     const scores = new Set(runs.map(({ status }) => status.score ?? "held-out"));
-    items.push({ line: { stroke, ring: true }, text: `${[...scores].join(" or ")}, ~ on a part of the tokens` });
+    items.push({ line: { stroke, ring: true }, text: `${[...scores].join(" or ")}, ~ on a part of the tokens`, help: `${helpOf("heldout_loss")}, in nats` });
     if (this.lines.some(({ whole }) => whole)) items.push({ line: { stroke, ring: true, whole: true }, text: "on all of them" });
     // In the legend, not on the line: that is where the curves end up, and they would cross the words.
     for (const { text, dash, help } of levelEntries(levels)) items.push({ line: { stroke: theme.muted, width: 1.2, dash }, text, help });

@@ -2,7 +2,7 @@
 
 import { dropdown } from "../../dom.js";
 import { short } from "../../format.js";
-import { labelOf } from "../../palette.js";
+import { axisTitle, helpOf, isShare, labelOf } from "../../palette.js";
 import { CurvesView } from "./curves_view.js";
 import { emptyWords } from "./empty.js";
 import { latest, named, ofRun } from "./pictures.js";
@@ -45,17 +45,18 @@ export class ScalarView extends CurvesView {
     const { quantity } = this;
     this.monitor.want([quantity]);
     this.#offer(runs);
+    const format = isShare(quantity) ? (share) => `${short(100 * share)}%` : short;
     this.lines = runs.flatMap((run) => {
       const line = run.line(quantity, scene.x);
       const [stroke, dash] = [scene.colours.run(run.place), scene.colours.dash(run.place)];
-      return line ? [{ ...line, ...ofRun(runs, run), name: named(runs, run, this.what), stroke, dash, format: short }] : [];
+      return line ? [{ ...line, ...ofRun(runs, run), name: named(runs, run, this.what), stroke, dash, format }] : [];
     });
     const stroke = runs.length === 1 ? scene.colours.run(runs[0].place) : scene.theme.muted;
-    this.panel.setLegend([{ line: { stroke, width: 2.2 }, text: this.what }]);
+    this.panel.setLegend([{ line: { stroke, width: 2.2 }, text: this.what, help: helpOf(quantity) }]);
     this.show(scene, {
       // A schedule is exact: what looks like a spike in it is meant.
-      left: { format: short, zero: quantity === "lr", all: isSchedule(quantity) },
-      label: `${this.what}. ${runs.map((run) => `${run.name}: ${short(latest(run, quantity))}`).join("; ")}.`,
+      left: { format, title: axisTitle(quantity), zero: quantity === "lr", all: isSchedule(quantity) },
+      label: `${this.what}. ${runs.map((run) => `${run.name}: ${format(latest(run, quantity) ?? NaN)}`).join("; ")}.`,
       nothing: emptyWords(runs, `The ${this.what} will appear here step by step.`),
     });
   }

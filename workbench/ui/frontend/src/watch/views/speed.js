@@ -2,7 +2,7 @@
 
 import { dropdown } from "../../dom.js";
 import { percent, short } from "../../format.js";
-import { faded, faint, SMOOTHING, STEP_PARTS } from "../../palette.js";
+import { axisTitle, faded, faint, helpOf, SMOOTHING, STEP_PARTS } from "../../palette.js";
 import { interpolate } from "../series.js";
 import { CurvesView } from "./curves_view.js";
 import { emptyWords } from "./empty.js";
@@ -67,7 +67,7 @@ export class SpeedView extends CurvesView {
     const mfu = this.lines.some((line) => line.scale === "right");
     this.#legend(runs.length === 1 ? colours.run(runs[0].place) : theme.muted, mfu);
     const picture = {
-      left: { format: short, zero: true },
+      left: { format: short, title: axisTitle(this.names[0]), zero: true },
       // More headroom than on the left: both follow the step time, and would lie on each other.
       right: mfu ? { format: (share) => `${short(100 * share)}%`, zero: true, headroom: 1.6, ticks: 4 } : null,
       label: this.#label(runs),
@@ -105,14 +105,14 @@ export class SpeedView extends CurvesView {
   #legend(stroke, mfu) {
     if (this.mode === "split") {
       const drawn = this.lines.filter((line) => line.fill).reverse();
-      return this.panel.setLegend(drawn.map((line) => ({ line: { fill: line.fill }, text: `${line.name} ${short(line.median)} ms` })));
+      return this.panel.setLegend(drawn.map((line) => ({ line: { fill: line.fill }, text: `${line.name} ${short(line.median)} ms`, help: helpOf(`${line.name}_ms`) })));
     }
-    if (this.mode === "memory") return this.panel.setLegend([{ line: { stroke, width: 1.8 }, text: "peak memory so far (GiB)" }]);
+    if (this.mode === "memory") return this.panel.setLegend([{ line: { stroke, width: 1.8 }, text: "peak memory so far (GiB)", help: helpOf("memory_gib") }]);
     const items = [
-      { line: { stroke: faded(stroke, 0.6), width: 1 }, text: "tokens/s" },
+      { line: { stroke: faded(stroke, 0.6), width: 1 }, text: "tokens/s", help: helpOf("tokens_per_second") },
       { line: { stroke, width: 2.2 }, text: "smoothed" },
     ];
-    if (mfu) items.push({ line: { stroke, width: 1.2, dash: [2, 3] }, text: "MFU (right axis)" });
+    if (mfu) items.push({ line: { stroke, width: 1.2, dash: [2, 3] }, text: "MFU (right axis)", help: helpOf("mfu") });
     return this.panel.setLegend(items);
   }
 
