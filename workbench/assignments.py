@@ -46,6 +46,7 @@ def assignments(given: object) -> list[tuple[str, Any]]:
     """
     if isinstance(given, Mapping) and all(isinstance(path, str) for path in given):
         return list(given.items())
+    texts: list[Any]
     try:
         texts = (
             shlex.split(given) if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]

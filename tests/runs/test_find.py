@@ -10,6 +10,8 @@ from workbench.errors import RunError
 from workbench.runs.find import find, run_ids, typed
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.labels import label
+from workbench.runs.run import Run
+from workbench.runs.select import select
 
 IDS = ["20260101-000000-alpha-000000-0000", "20260101-000001-alpha-000000-0000", "20260202-000000-beta-000000-0000"]
 
@@ -52,7 +54,7 @@ def test_a_run_is_found_by_what_it_is_called_now(filled: Path) -> None:
         ("20260202-000000-beto-000000-0000", f"nearest: '{IDS[2]}'"),
         ("betta", "nearest: 'beta'"),
         ("nosuch", r"no run 'nosuch' in [^;]*\. `workbench runs` lists them"),
-        ("../20260101", "not of the form"),
+        ("../20260101", r"no run '\.\./20260101' in "),
     ],
 )
 def test_what_is_not_found_names_the_nearest(filled: Path, typed: str, said: str) -> None:
@@ -79,6 +81,29 @@ def test_links_and_files_are_no_runs(filled: Path, tmp_path_factory: pytest.Temp
     assert sorted(run_ids(filled)) == IDS
     with pytest.raises(RunError, match="no run 'link'"):
         find("link", filled)
+
+
+def test_a_name_with_a_slash_is_a_name_unless_it_is_a_folder(
+    filled: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = RunFolder(filled / IDS[0])
+    label(first, name="x/y")
+    assert Run("x/y", filled).folder == first
+    assert select(["x/y"], filled) == [Run(first)]
+    with pytest.raises(RunError, match=r"no run 'z' in .*/x"):
+        Run("x/z", filled)
+    here = tmp_path_factory.mktemp("here")
+    monkeypatch.chdir(here)
+    (here / "x").symlink_to(filled)
+    (filled / "y").mkdir()
+    write_json(filled / "y" / "recipe.json", {"name": "z"})
+    assert Run("x/y", filled).id == "y", "an existing folder counts before a name"
+
+
+@pytest.mark.parametrize("given", [5, None, ["a"]])
+def test_what_is_neither_text_nor_path_is_no_run(given: object) -> None:
+    with pytest.raises(RunError, match=r"is no run: give an id, the beginning of one, a name, or a folder's path"):
+        Run(given)  # type: ignore[arg-type]
 
 
 def test_an_empty_or_missing_folder_says_so(tmp_path: Path) -> None:

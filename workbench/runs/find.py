@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from workbench.errors import RunError
@@ -29,7 +29,7 @@ def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "work
     """
     root = runs_root(runs_dir)
     # Other text is only ever compared with names, so it can be no path.
-    could_be_id = is_run_id(run_id) or not run_id or os.sep in run_id
+    could_be_id = is_run_id(run_id) or not run_id
     if could_be_id:
         folder = RunFolder.of(run_id, runs_dir)
         # A link could lead anywhere; runs live in the runs folder.
@@ -81,17 +81,31 @@ def alike(typed: str, names: Sequence[str]) -> list[str]:
     return near or [name for name in names if len(typed) >= FEWEST_LETTERS and name.startswith(typed)][:3]
 
 
+def is_path(given: str | Path, called: Iterable[str]) -> bool:
+    """Whether what a user gave is the path of a folder: a text with a slash, unless a run is called so.
+
+    Args:
+        called: what runs are called.
+    """
+    return not isinstance(given, str) or (
+        os.sep in given and (os.path.isdir(os.path.expanduser(given)) or given not in called)
+    )
+
+
 def typed(run: str | Path, runs_dir: str | Path | None = None) -> tuple[str, str | Path | None]:
-    """Id (or its beginning) and runs folder of what a user typed: a text with a slash in it is the path of a folder.
+    """Id (or its beginning) and runs folder of what a user typed, which may be the path of a folder (:func:`is_path`).
 
     Args:
         runs_dir: the runs folder of an id; a path says its own.
 
     Raises:
-        RunError: the path is that of a folder which is no run's.
+        RunError: the path is that of a folder which is no run's, or it is neither a text nor a path.
     """
-    if isinstance(run, str) and os.sep not in run:
-        return run, runs_dir
+    if not isinstance(run, str | os.PathLike):
+        raise RunError(f"{run!r:.60} is no run: give an id, the beginning of one, a name, or a folder's path")
+    root = runs_root(runs_dir)
+    if not is_path(run, (name_of(RunFolder(root / each)) for each in run_ids(root))):
+        return str(run), runs_dir
     path = Path(os.path.abspath(Path(run).expanduser()))  # without the dots of "../runs/x", which `absolute` keeps
     if path.is_dir() and not any((path / name).exists() for name in ("recipe.json", "state.json")):
         raise RunError(f"no run '{path.name}' in {path.parent}: that folder has neither recipe.json nor state.json")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import RunError
-from workbench.runs.catalogue.run_list import runs
-from workbench.runs.find import called_so, nearest
+from workbench.runs.catalogue.run_list import RunList, runs
+from workbench.runs.find import called_so, is_path, nearest
 from workbench.runs.folder import RunFolder
 from workbench.runs.run import Run
 
@@ -39,10 +38,11 @@ def select(given: Iterable[Any], runs_dir: str | Path | None = None) -> list[Run
 def _runs(given: Any, runs_dir: str | Path | None) -> Iterator[Run]:
     if isinstance(given, Run):
         yield given
-    elif isinstance(given, RunFolder | Path) or (isinstance(given, str) and os.sep in given):
+    elif isinstance(given, RunFolder):
         yield Run(given)
-    elif isinstance(given, str):
-        yield from _called(given, runs_dir)
+    elif isinstance(given, str | Path):
+        known = runs(runs_dir)
+        yield from [Run(given)] if is_path(given, (run.name for run in known)) else _called(str(given), known)
     elif isinstance(given, Iterable):
         for each in given:
             yield from _runs(each, runs_dir)
@@ -52,8 +52,7 @@ def _runs(given: Any, runs_dir: str | Path | None) -> Iterator[Run]:
         )
 
 
-def _called(text: str, runs_dir: str | Path | None) -> list[Run]:
-    known = runs(runs_dir)
+def _called(text: str, known: RunList) -> list[Run]:
     pattern = bool(_GLOB & set(text))
     so = {text, *called_so(text, {run.id: run.name for run in known})}
     found = [run for run in reversed(known) if run.id in so]

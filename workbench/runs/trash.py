@@ -53,7 +53,7 @@ def restore(run: str | Path, runs_dir: str | Path | None = None) -> RunFolder:
     Raises:
         RunError: the trash holds no such run, or a run of that id is there again.
     """
-    run_id, root = typed(run, runs_dir)
+    run_id, root = typed(run, trash_folder(runs_dir))
     root = runs_root(root)
     root = root.parent if root.name == TRASH else root
     folder = find(run_id, root / TRASH, "workbench trash")
