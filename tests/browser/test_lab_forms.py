@@ -182,9 +182,16 @@ def one_launch(page: Page, server: Server) -> None:
     (run,) = runs(server.runs)
     assert run.recipe.seed == 3
     page.wait_for_timeout(1000)
+    size = page.viewport_size
+    assert size is not None
+    page.set_viewport_size({"width": size["width"], "height": 360})  # the window of a page that is magnified
+    page.locator(".lab-composer").get_by_label("preset", exact=True).scroll_into_view_if_needed()
     page.keyboard.press("Control+Enter")
     expect(page.locator(".lab-launch")).to_contain_text("Launch again")
-    expect(page.locator(".lab-verdict")).to_contain_text("press again to start a second run")
+    verdict = page.locator(".lab-verdict")
+    expect(verdict).to_contain_text(f"press again to start a second run: {run.recipe.name} has this very recipe")
+    expect(verdict).to_be_in_viewport()
+    page.set_viewport_size(size)
     assert len(runs(server.runs)) == 1
     wait_until(lambda: run.status == "running", seconds=120)
     yield_to_others(run)

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { ACTIONS, EDITED, TRASH_ACTIONS, deleteQuestion, namesOf, possible, selectionText, tagChanges, tagsAs, titleOf } from "../../workbench/ui/frontend/src/runs/actions.js";
 import { BY_KEY, COLUMNS, fitting, lineWidth, nextSort, shortPaths, since, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
 import { endRunsQuestion } from "../../workbench/ui/frontend/src/steering.js";
-import { outcomeOf } from "../../workbench/ui/frontend/src/runs/outcome.js";
+import { gaveWay, outcomeOf } from "../../workbench/ui/frontend/src/runs/outcome.js";
 import { Rows, between, newcomers, scrollFor, visible } from "../../workbench/ui/frontend/src/runs/rows.js";
 import { seenOf } from "../../workbench/ui/frontend/src/runs/seen.js";
 import { statText, statsOf, widened } from "../../workbench/ui/frontend/src/runs/groups.js";
@@ -326,4 +326,10 @@ test("the question before a deletion says which of the selected runs stay, and w
 test("a note begins with words, not with the folders of a path", () => {
   assert.equal(shortPaths("'/srv/users/me/texts/book.txt': no such file"), "'…/book.txt': no such file");
   assert.equal(shortPaths("cannot read /data/a/b.txt, /c.txt or 1/2 of it"), "cannot read …/b.txt, /c.txt or 1/2 of it");
+});
+
+test("of runs that gave way to others it is said which, and how to have them back", () => {
+  assert.equal(gaveWay([], 8), "");
+  assert.equal(gaveWay(["mine"], 8), "mine gave way, 8 runs at most are drawn: to draw it again, take another away, then press Enter on its row");
+  assert.match(gaveWay(["a", "b"], 8), /^a, b gave way, .* draw them again, .* on their row$/);
 });

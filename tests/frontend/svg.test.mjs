@@ -6,8 +6,9 @@ import { logTicks, spread, yRange } from "../../workbench/ui/frontend/src/watch/
 import { escaped } from "../../workbench/ui/frontend/src/watch/samples.js";
 import { curvesSvg, sheetSvg } from "../../workbench/ui/frontend/src/watch/svg.js";
 import { fileName, whose } from "../../workbench/ui/frontend/src/download.js";
+import { tableOfEvents } from "../../workbench/ui/frontend/src/watch/views/events.js";
 import { eventsOf, levelEntries, levelsOf, marksOf, ofRun, scoresOf, smoothed, tableOf } from "../../workbench/ui/frontend/src/watch/views/pictures.js";
-import { csvOf, csvOfLayers } from "../../workbench/ui/frontend/src/watch/csv.js";
+import { csvOf, csvOfEvents, csvOfLayers } from "../../workbench/ui/frontend/src/watch/csv.js";
 import { Layers } from "../../workbench/ui/frontend/src/watch/layers.js";
 import { sheetOf } from "../../workbench/ui/frontend/src/watch/panel.js";
 
@@ -186,6 +187,15 @@ test("layers leave as CSV, one row per record and layer, each with whose it is",
   const layers = new Layers(2, ["state", "keep"]);
   layers.append({ steps: [10], values: new Map([["state", Uint8Array.of(0, 255)], ["keep", Float32Array.of(0.5, NaN)]]) });
   assert.equal(csvOfLayers("C, muon", layers, ["running"]), 'run,step,layer,state,keep\r\n"C, muon",10,1,running,0.5\r\n"C, muon",10,2,,\r\n');
+});
+
+test("events leave as CSV and stand in a table, whole and with whose they are", () => {
+  const text = `forked: ${"optimizer.nesterov True -> None, ".repeat(20)}end`;
+  const events = [{ name: "b", time: 1, step: 58, kind: "fork", text }, { name: "=a", time: null, step: 1200, kind: "start", text: "training" }];
+  assert.equal(csvOfEvents(events), `run,time,step,kind,text\r\nb,1970-01-01T00:00:01.000Z,58,fork,"${text}"\r\n'=a,,1200,start,training\r\n`);
+  assert.deepEqual(tableOfEvents(events).rows, [["58", "b", "fork", text], ["1,200", "=a", "start", "training"]]);
+  assert.deepEqual(tableOfEvents(events.slice(0, 1)).head, ["Step", "Kind", "Event"]);
+  assert.equal(tableOfEvents([]).note, "Nothing has happened yet.");
 });
 
 test("a saved picture of one of several runs names that one and no other", () => {

@@ -195,6 +195,13 @@ def test_a_page_gets_of_an_event_what_it_draws(data: object, sent: object) -> No
     }
 
 
+def test_a_fork_to_another_optimizer_is_told_whole_and_a_log_of_megabytes_is_not() -> None:
+    fork = "forked from a: " + ", ".join(f"optimizer.knob_{number} None -> 0.95" for number in range(25))
+    assert wire._event({"kind": "fork", "text": fork})["text"] == fork
+    error = wire._event({"kind": "error", "text": "x" * 10**6})["text"]
+    assert (len(error), error[-1]) == (2000, "…")
+
+
 def test_keepsake_of_many_runs_stays_small(track: Track) -> None:
     fill(track, 1, 3000, 12)
     track.poll()

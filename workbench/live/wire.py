@@ -33,6 +33,8 @@ _EVENTS = 200
 # Of no use without a kernel or server, and some kilobytes each.
 _STEERING = ("knobs", "checkpoints", "lease")
 _TEXT = 400
+# A fork to another optimizer tells some twenty knobs.
+_EVENT_TEXT = 2000
 # What the page draws of an event: which stage began, which layers are copies, which knob moved where, what was asked.
 _DATA = {"stage": ("stage", "stages", "copies"), "knob": ("path", "value"), "request": ("verb", "done")}
 _DATA_TEXT = 4000
@@ -285,12 +287,16 @@ def _worth(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [event for event in events[:-_EVENTS] if event.get("kind") == "stage"] + events[-_EVENTS:]
 
 
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
 def _event(event: dict[str, Any]) -> dict[str, Any]:
     kind = str(event.get("kind", ""))[:40]
     line = {
         "step": event.get("step", 0),
         "kind": kind,
-        "text": str(event.get("text", ""))[:_TEXT],
+        "text": _cut(str(event.get("text", "")), _EVENT_TEXT),
         "time": event.get("time"),
     }
     data = {key: value for key, value in data_of(event).items() if key in _DATA.get(kind, ())}

@@ -14,6 +14,7 @@ def test_nothing_is_asked_of_what_is_usual_and_one_question_covers_both() -> Non
     twice = question("", "mine")
     assert twice is not None
     assert (twice.button, twice.bad) == ("Launch again", False)
+    assert twice.said == "press again to start a second run: mine has this very recipe and has not ended"
     both = question("does not fit", "mine")
     assert both is not None
     assert (both.button, both.bad) == ("Launch anyway", True)

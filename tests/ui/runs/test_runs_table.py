@@ -188,6 +188,19 @@ def test_a_watched_run_that_comes_back_from_the_trash_is_watched_again(tmp_path:
     assert len(table.rows) == 3
 
 
+def test_who_gives_way_to_another_run_is_named(tmp_path: Path) -> None:
+    first, second, third = (make_run(tmp_path, number).id for number in (1, 2, 3))
+    table = Heard(tmp_path, most_watched=2)
+    assert table.watch(first, second) == ""
+    said = table.watch(third)
+    assert table.watched == [second, third]
+    assert said.startswith("<b>run 1</b> gave way, 2 runs at most are drawn: to draw it again")
+    for told in (said, ""):
+        table.note(told)
+    assert [message["text"] for message in table.of("said")] == [said]
+    assert table.watch(third) == "", "nobody gives way to one that is drawn already"
+
+
 def test_knobs_are_sent_when_they_are_asked_for(tmp_path: Path) -> None:
     make_run(tmp_path, 1)
     make_run(tmp_path, 2)

@@ -73,7 +73,7 @@ class LabExperiments(Light, ipywidgets.VBox):
         run = self._held.run_of(pick)
         # One that is watched already is asked for, too.
         self._close()
-        self._table.watch(run.id)
+        self._table.note(self._table.watch(run.id))
 
     def _compose(self, pick: str) -> str:
         named = f"point {pick}" if pick.isdecimal() else plain(pick)

@@ -280,9 +280,9 @@ class Lab(ipywidgets.Box):
     def _started(self, run: Run, how: str, *notices: str) -> None:
         self.table.refresh()
         # After the refresh: the table drops ids that it does not know. Beside what is watched, which nobody has closed.
-        self.table.watch(run.id)
+        gone = self.table.watch(run.id)
         self.table.selected = [run.id]
-        told = "; ".join(notice.removeprefix(f"{run.id}: ") for notice in notices)
+        told = "; ".join(filter(None, [*(notice.removeprefix(f"{run.id}: ") for notice in notices), gone]))
         waits = run.id if run.status == "queued" else ""
         self.table.say(ActionResult(f"{how} {run.name}" + (f": {told}" if told else ""), waits=waits))
 
@@ -290,7 +290,7 @@ class Lab(ipywidgets.Box):
         """A fork that the watch pane has drawn beside the others is watched as they are: the table can take it away."""
         if added := [run.id for run in self.monitor.runs if run.id not in self.table.watched]:
             self.table.refresh()
-            self.table.watch(*added)
+            self.table.note(self.table.watch(*added))
 
     def _to_watch(self) -> None:
         self.watch(self.table.runs(self.table.watched))

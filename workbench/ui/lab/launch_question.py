@@ -44,7 +44,9 @@ def question(doubt: str, same: str) -> Question | None:
     if doubt:
         more = f" {again}" if same else ""
         return Question("Launch anyway", f"press again to launch anyway: {doubt}", f"{doubt}.{more}", True)
-    return Question("Launch again", "runs already: press again to start a second run", again, False) if same else None
+    # The way out comes first: a long name is cut.
+    said = f"press again to start a second run: {same} has this very recipe and has not ended"
+    return Question("Launch again", said, again, False) if same else None
 
 
 def same_running(recipe: Recipe, rows: Iterable[Mapping[str, Any]], runs_dir: str | Path | None) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 import traitlets
 
 from workbench.errors import RunError
+from workbench.printable import plain
 from workbench.runs.catalogue.listing import Listed, Listing
 from workbench.runs.catalogue.run_list import runs
 from workbench.runs.find import find
@@ -146,9 +147,16 @@ class RunsTable(BundledWidget):
             self._told_briefs = found
             self._send_briefs()
 
-    def watch(self, *run_ids: str) -> None:
-        """Have the curves of these runs drawn, too; the oldest of more than :attr:`most_watched` give way."""
-        self.watched = [*(each for each in self.watched if each not in run_ids), *run_ids][-self.most_watched :]
+    def watch(self, *run_ids: str) -> str:
+        """Have the curves of these runs drawn, too; the oldest of more than :attr:`most_watched` give way.
+
+        Returns:
+            A sentence on those that gave way; empty where none did.
+        """
+        wanted = [*(each for each in self.watched if each not in run_ids), *run_ids]
+        gone, self.watched = wanted[: -self.most_watched], wanted[-self.most_watched :]
+        names = {row["id"]: plain(row["name"]) for row in self.rows}
+        return gave_way([names.get(run_id, run_id) for run_id in gone], self.most_watched)
 
     def runs(self, run_ids: Sequence[str]) -> list[Run]:
         """The runs of these ids.
@@ -179,6 +187,11 @@ class RunsTable(BundledWidget):
         """Tell the user something, in the line above the table."""
         if self.comm is not None:
             self.send({"type": "said", "request": request, **result.message()})
+
+    def note(self, text: str) -> None:
+        """Tell the user something, if there is anything to tell."""
+        if text:
+            self.say(ActionResult(text))
 
     def show(self, result: ActionResult, request: int = 0) -> None:
         """Tell the user something, and open what goes with it over the Lab."""
@@ -302,6 +315,18 @@ class RunsTable(BundledWidget):
         known = {row["id"] for row in self.rows}
         again = [run_id for run_id in self._unwatched if run_id in ids and run_id in known.difference(self.watched)]
         self.watched = [*self.watched, *again][: max(self.most_watched, len(self.watched))]
+
+
+def gave_way(names: Sequence[str], most: int) -> str:
+    """What to say of runs that are not drawn any more, since others are; the page has the same in outcome.js.
+
+    Example:
+        >>> gave_way(["mine"], 8)
+        'mine gave way, 8 runs at most are drawn: to draw it again, take another away, then press Enter on its row'
+    """
+    it, its = ("it", "its") if len(names) == 1 else ("them", "their")
+    way = f"to draw {it} again, take another away, then press Enter on {its} row"
+    return f"{', '.join(names)} gave way, {most} runs at most are drawn: {way}" if names else ""
 
 
 def _follow(table: weakref.ref[RunsTable], wake: threading.Event, closed: threading.Event, seconds: float) -> None:

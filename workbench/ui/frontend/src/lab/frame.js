@@ -153,6 +153,8 @@ function keyed(event, root, launcher) {
     // What is typed and not sent yet belongs to what is launched.
     if (target.dataset.labEdited) target.dispatchEvent(new Event("change", { bubbles: true }));
     launcher.launch();
+    // The answer stands beside Launch, which may be below the edge of the pane.
+    root.querySelector(".lab-launching")?.scrollIntoView({ block: "nearest" });
     return true;
   }
   if (key === "/" && !target.matches(TEXT) && target.closest(".lab-compose")) {

@@ -1,4 +1,4 @@
-// What became of a verb that several runs were asked for, as one line. Pure.
+// What became of a verb that several runs were asked for, and of runs that gave way to others, as one line. Pure.
 
 import { answerInWords, DONE } from "../steering.js";
 
@@ -25,4 +25,14 @@ export function outcomeOf(verb, asked) {
     settled: asked.every(({ answer }) => DONE.includes(answer.state)),
     take_over: leased.length ? { verb, runs: leased } : null,
   };
+}
+
+/**
+ * What to say of runs that are not drawn any more, since others are; empty of none. As gave_way in workbench/ui/runs/runs_table.py.
+ * @param {string[]} names
+ * @param {number} most runs that are drawn
+ */
+export function gaveWay(names, most) {
+  const [it, its] = names.length === 1 ? ["it", "its"] : ["them", "their"];
+  return names.length ? `${names.join(", ")} gave way, ${most} runs at most are drawn: to draw ${it} again, take another away, then press Enter on ${its} row` : "";
 }

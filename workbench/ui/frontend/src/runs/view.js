@@ -9,6 +9,7 @@ import { Chooser, Grouping } from "./chooser.js";
 import { columnOf, fitting, nextSort, pathOf, sorted } from "./columns.js";
 import { asksForKnobs, EXAMPLE, filterOf, HELP } from "./filter.js";
 import { experimentName, experimentOf, FLAT, groupsOf, widened, withExperiments } from "./groups.js";
+import { gaveWay } from "./outcome.js";
 import { newcomers } from "./rows.js";
 import { Said } from "./said.js";
 import { seenOf } from "./seen.js";
@@ -118,7 +119,7 @@ export class View {
     // Before the first rows are there, the kernel knows: it drops what it does not have.
     if (!most || name !== `${place}/${id}` || !(rows.seq < 0 || rows.byId.has(id))) return false;
     if (this.inTrash) this.#toggleTrash();
-    if (!this.watched.includes(id)) this.#set("watched", [...this.watched, id].slice(-most));
+    if (!this.watched.includes(id)) this.#watchToo(id, most);
     const row = rows.byId.get(id);
     if (row) this.met.add(experimentOf(row)) && this.closed.delete(experimentOf(row));
     this.select([id]);
@@ -285,6 +286,14 @@ export class View {
     if (!watched.includes(id) && watched.length >= most) return this.session.note(`${most} runs are watched: take one away first, more lines nobody tells apart`, true);
     this.#set("watched", watched.includes(id) ? watched.filter((other) => other !== id) : [...watched, id]);
     return this.draw();
+  }
+
+  /** Draws the curves of a run; the oldest of those that are drawn gives way to it, which is said. */
+  #watchToo(id, most) {
+    const wanted = [...this.watched, id];
+    this.#set("watched", wanted.slice(-most));
+    const gone = gaveWay(wanted.slice(0, -most).map((each) => this.session.rows.byId.get(each)?.name ?? each), most);
+    if (gone) this.session.note(gone);
   }
 
   /** Shows a race or a sweep where plots stand, or takes it away. */

@@ -50,6 +50,15 @@ export function csvOfLayers(name, layers, states) {
   return lines(rows);
 }
 
+/**
+ * Events: one row each, in their order.
+ * @param {{name: string, time: number | null, step: number, kind: string, text: string}[]} events `name`: of the run; `time`: seconds since 1970
+ */
+export function csvOfEvents(events) {
+  const at = (time) => (Number.isFinite(time) ? new Date(1000 * time).toISOString() : "");
+  return lines(["run,time,step,kind,text", ...events.map(({ name, time, step, kind, text }) => [quoted(name), at(time), step, quoted(kind), quoted(text)].join(","))]);
+}
+
 function lines(rows) {
   return `${rows.join("\r\n")}\r\n`;
 }

@@ -1,6 +1,7 @@
 // What happened, newest first.
 
-import { el } from "../../dom.js";
+import { csvOfEvents } from "../csv.js";
+import { el, say } from "../../dom.js";
 import { whole } from "../../format.js";
 import { Panel } from "../panel.js";
 
@@ -8,10 +9,24 @@ import { Panel } from "../panel.js";
 const FIRST = 12;
 const MOST = 60;
 
+/** All that happened, as "Show as table" shows it. */
+export function tableOfEvents(events) {
+  const several = new Set(events.map(({ name }) => name)).size > 1;
+  const rows = events.map(({ name, step, kind, text }) => [whole(step), ...(several ? [name] : []), kind, text]);
+  return { head: ["Step", ...(several ? ["Run"] : []), "Kind", "Event"], rows, note: rows.length ? "" : "Nothing has happened yet.", part: false };
+}
+
 export class EventsView {
   constructor(monitor) {
     this.monitor = monitor;
-    this.panel = new Panel({ title: "Events", name: "events", monitor });
+    this.told = [];
+    this.panel = new Panel({
+      title: "Events",
+      name: "events",
+      monitor,
+      table: () => tableOfEvents(this.told),
+      csv: () => monitor.saveText("events", csvOfEvents([...this.told].reverse())),
+    });
     this.list = el("ol", { class: "wb-events", "aria-label": "Events, newest first" });
     this.more = el("button", { type: "button", class: "wb-quiet", hidden: true, on: { click: () => this.#flip() } });
     this.panel.plot.append(this.list, this.more);
@@ -22,13 +37,15 @@ export class EventsView {
   draw({ runs, colours }) {
     const all = runs.flatMap((run) => run.events.map((event) => ({ ...event, place: run.place, name: run.name })));
     all.sort((a, b) => (b.time ?? 0) - (a.time ?? 0) || b.step - a.step);
+    this.told = all;
+    if (this.panel.asTable) return this.panel.drawTable();
     const key = `${all.length} ${all[0]?.time} ${colours.dark} ${this.all} ${runs.map((run) => `${run.id} ${run.place}`)}`;
-    if (key === this.key) return;
+    if (key === this.key) return undefined;
     this.key = key;
     const items = all.slice(0, this.all ? MOST : FIRST).map((event) => this.#item(event, runs, colours));
     this.list.replaceChildren(...(items.length ? items : [el("li", { class: "wb-empty", text: "Evaluations, checkpoints and changed knobs will be listed here." })]));
     this.more.hidden = all.length <= FIRST;
-    this.more.textContent = this.all ? "Show the latest only" : `Show ${Math.min(MOST, all.length) - FIRST} earlier`;
+    return say(this.more, this.all ? "Show the latest only" : `Show ${Math.min(MOST, all.length) - FIRST} earlier`);
   }
 
   /** It draws no scalars and has no x. */
@@ -38,7 +55,9 @@ export class EventsView {
 
   point() {}
 
-  close() {}
+  close() {
+    this.panel.close();
+  }
 
   #flip() {
     this.all = !this.all;
