@@ -252,6 +252,12 @@ def test_text_that_is_no_recipe(text: str, message: str) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"recipe file '.*nowhere\.json' cannot be read"):
         Recipe.load(tmp_path / "nowhere.json")
+    half = tmp_path / "half.json"
+    half.write_text('{"seed": 1')
+    with pytest.raises(RecipeError, match=r"recipe file '.*half\.json' is not JSON: .* text to train on is given with"):
+        Recipe.load(half)
+    with pytest.raises(RecipeError, match=r"recipe file '.*' is a folder; give a file in it"):
+        Recipe.load(tmp_path)
     latin = tmp_path / "latin.json"
     latin.write_bytes(b'{"name": "caf\xe9"}')
     with pytest.raises(RecipeError, match=r"latin\.json' cannot be read: .*utf-8"):
@@ -268,7 +274,7 @@ def test_a_pipe_is_read_to_its_end_and_one_that_nobody_writes_to_is_not_waited_f
         assert loaded.result().seed == 3
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    with pytest.raises(RecipeError, match="not JSON"):
+    with pytest.raises(RecipeError, match="pipe' is empty"):
         Recipe.load(path)
 
 

@@ -61,6 +61,29 @@ def assignments(given: object) -> list[tuple[str, Any]]:
     return [assignment(text) for text in texts]
 
 
+def read_fields(text: str, what: str = "recipe") -> dict[str, Any]:
+    """The fields of a recipe's JSON text.
+
+    Args:
+        what: what the messages call it.
+
+    Raises:
+        RecipeError: empty, not JSON, or no object.
+    """
+    if not text.strip():
+        raise RecipeError(f"{what} is empty: not JSON; a recipe is a JSON object, as Recipe.save writes it")
+    try:
+        fields = read_json_text(text, what)
+    except json.JSONDecodeError as error:
+        raise RecipeError(
+            f"{what} is not JSON: {error}; a recipe is a JSON object, as Recipe.save writes it and each run has one in "
+            "recipe.json; text to train on is given with --text"
+        ) from None
+    if not isinstance(fields, dict):
+        raise RecipeError(f"{what}: a recipe is a JSON object, got {type(fields).__name__}")
+    return fields
+
+
 def read_json_text(text: str, where: str) -> Any:
     """The value of a JSON text that somebody typed, pasted or saved.
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 import workbench.choices  # noqa: F401  (registers every choice)
 from workbench.assignments import assignments as read_assignments
-from workbench.assignments import read_json_text
+from workbench.assignments import read_fields
 from workbench.atomic import write_bytes
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.choice import Problem, knob, known_fields, one_of
@@ -271,12 +271,10 @@ class Recipe(BaseModel):
         Raises:
             RecipeError: not JSON, not a recipe, or written by a newer version.
         """
-        try:
-            fields = read_json_text(text, "recipe")
-        except json.JSONDecodeError as error:
-            raise RecipeError(f"not JSON: {error}") from None
-        if not isinstance(fields, dict):
-            raise RecipeError(f"a recipe is a JSON object, got {type(fields).__name__}")
+        return cls._of(read_fields(text))
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any]) -> Recipe:
         version = fields.get("schema_version", SCHEMA_VERSION)
         # First of all: the fields that a newer version added would be called mistyped.
         if isinstance(version, int) and version > SCHEMA_VERSION:
@@ -305,9 +303,12 @@ class Recipe(BaseModel):
         """
         try:
             with open(path, "rb", opener=_without_waiting) as file:
-                return cls.from_json(file.read().decode())
+                text = file.read().decode()
+        except IsADirectoryError:
+            raise RecipeError(f"recipe file '{path}' is a folder; give a file in it: a run's is recipe.json") from None
         except (OSError, UnicodeDecodeError) as error:
             raise RecipeError(f"recipe file '{path}' cannot be read: {error}") from None
+        return cls._of(read_fields(text, f"recipe file '{path}'"))
 
 
 def recipe_hash(fields: Mapping[str, Any]) -> str:

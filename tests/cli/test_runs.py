@@ -139,6 +139,8 @@ def test_a_run_that_ended_is_not_asked(alive: RunFolder, capsys: pytest.CaptureF
     assert "it is finished" in capsys.readouterr().err
     assert main(["evaluate", alive.id, "--runs", str(alive.path.parent)]) == 2
     assert "it is finished; `workbench runs` lists the score at its end" in capsys.readouterr().err
+    assert main(["profile", alive.id, "--runs", str(alive.path.parent)]) == 2
+    assert "it is finished; it was not profiled; `workbench train --profile` profiles" in capsys.readouterr().err
     assert main(["resume", alive.id, "--runs", str(alive.path.parent)]) == 2
     assert "budget is spent" in capsys.readouterr().err
 

@@ -9,6 +9,7 @@ import pytest
 from workbench.errors import RunError
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.in_process import IN_PROCESS, is_in_process, refuse_elsewhere, way_on
+from workbench.runs.state import write_state
 
 
 @pytest.mark.parametrize(("on", "inside"), [(IN_PROCESS, True), ("local", False), (None, False)])
@@ -28,3 +29,13 @@ def test_it_is_told_by_what_launched_it(on: str | None, inside: bool, tmp_path: 
             refuse_elsewhere(folder, "be forked")
     else:
         refuse_elsewhere(folder, "be forked")
+
+
+def test_a_finished_one_is_not_said_to_go_on(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "a-run")
+    folder.path.mkdir()
+    write_json(folder.launched, {"on": IN_PROCESS})
+    write_state(folder, status="finished")
+    with pytest.raises(RunError, match=r"Run\('a-run'\)\.load_into\(model\)` loads its weights, with which") as error:
+        refuse_elsewhere(folder, "be forked")
+    assert "resume" not in str(error.value)

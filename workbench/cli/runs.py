@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from workbench.assignments import assignment
@@ -33,6 +34,9 @@ def runs(options: argparse.Namespace) -> int:
     """List the runs, newest first."""
     if options.limit < 0:
         raise RunError(f"--limit {options.limit} is negative; 0 lists all")
+    if options.runs is not None and not Path(options.runs).expanduser().is_dir():
+        what = "a file, no folder of runs" if Path(options.runs).expanduser().exists() else "no folder"
+        raise RunError(f"--runs '{options.runs}' is {what}; the first run that is launched into one makes it")
     found = list_runs(options.runs)
     if options.tag:
         found = found.tagged(*options.tag)

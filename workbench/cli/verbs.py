@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
 from workbench.errors import WorkbenchError, unknown
@@ -44,6 +45,26 @@ class Parser(argparse.ArgumentParser):
         action = self.add_argument(name, help=text, **more)
         if name == "run":
             action.completer = _run_ids  # type: ignore[attr-defined]
+
+
+def whole(legal: str = "") -> Callable[[str], int]:
+    """A reader of whole numbers, for an option's ``type``; ``legal`` is named where there is none."""
+    return _reader(int, "a whole number", legal)
+
+
+def number(legal: str = "") -> Callable[[str], float]:
+    """A reader of numbers, for an option's ``type``; ``legal`` is named where there is none."""
+    return _reader(float, "a number", legal)
+
+
+def _reader(read: Callable[[str], Any], what: str, legal: str) -> Callable[[str], Any]:
+    def checked(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"'{text:.60}' is not {what}{legal and '; legal: '}{legal}") from None
+
+    return checked
 
 
 def verb_parser() -> Parser:
@@ -104,12 +125,12 @@ def _add_training(verbs: Any) -> None:
     train = _verb(verbs, "train", "training:train", "train in the foreground; Ctrl-C stops with a checkpoint")
     _add_recipe(train)
     train.take("--profile", "profile the first steps: where their time goes")
-    train.take("--target-loss NATS", "exit with 3 if held-out loss ends above it", type=float)
+    train.take("--target-loss NATS", "exit with 3 if held-out loss ends above it", type=number("nats, such as 6.5"))
     launch = _verb(verbs, "launch", "training:launch", "train in the background; prints the run id")
     _add_recipe(launch)
     for starting in (train, launch):
         starting.take("--now", "skip the queue and train beside other runs (in Python: queue=False)")
-        starting.take("--priority N", "in the queue: higher goes first", type=int, default=0)
+        starting.take("--priority N", "in the queue: higher goes first", type=whole("-1000 to 1000"), default=0)
 
 
 def _add_queue(verbs: Any) -> None:
@@ -151,11 +172,11 @@ def _add_sweep(verbs: Any) -> None:
     text = "a knob and its values, optimizer.lr=1e-3,2e-3, or a range, optimizer.lr=1e-4..1e-2; repeatable"
     sweep.take("--over PATH=VALUES", text, repeatable=True)
     sweep.take("--sampler grid|random|stepwise|tpe|gp", "how points are chosen (default grid)", default="grid")
-    sweep.take("--points N", "number of points (default: all of a grid)", type=int)
+    sweep.take("--points N", "number of points (default: all of a grid)", type=whole())
     sweep.take("--seeds N", "seeds per point (default 1, from 1000 on), or a list: 1000,1001", default="1")
     sweep.take("--budget TEXT", "budget per run: '60 s' of reference time, '600 steps', '1e6 tokens' or '2e15 flops' "
                "(default: the recipe's own)")  # fmt: skip
-    sweep.take("--seed N", "seed of the sampler (default 0)", type=int, default=0)
+    sweep.take("--seed N", "seed of the sampler (default 0)", type=whole(), default=0)
     sweep.take("--early-stopping halving", "stop weak points at a quarter and at half of the budget")
     _add_experiment(sweep, "sweep", "points")
 
@@ -172,7 +193,7 @@ def _add_tune(verbs: Any) -> None:
     tune.take("--each TIME", "time per run (default: what the recipe's own budget takes)")
     tune.take("--seeds N", "number of seeds to tune on (default 2, from 1000 on), or a list", default="2")
     tune.take("--race-seeds N", "number of seeds in the race (default 10, 6 or 4, as the budget allows)")
-    tune.take("--share X", "share of the budget for tuning (default 0.6)", type=float, default=0.6)
+    tune.take("--share X", "share of the budget for tuning (default 0.6)", type=number(), default=0.6)
     tune.take("--tuned FILE", "write the recipe it found to this file")
     _add_fail_on(tune, "if the race gives the tuned recipe this verdict; not-better: also if nothing paid off "
                  "(default never: exit with 0 once it has ended, confirmed or not)")  # fmt: skip
@@ -212,14 +233,14 @@ def _add_forecast(verbs: Any) -> None:
     source = _add_recipe(ahead)
     source.add_argument("--run", metavar="RUN", help="a run's recipe, compared with what it measured")
     ahead.take("--measure", "measure this machine again first: 20 s")
-    ahead.take("--price N", "price of the device per hour, in any currency", type=float)
+    ahead.take("--price N", "price of the device per hour, in any currency", type=number())
     _add_recipe(_verb(verbs, "plan", "planning:plan", "find the fastest, or leanest, execution here: 30 s"))
 
 
 def _add_lists(verbs: Any) -> None:
     listing = _verb(verbs, "runs", "runs:runs", "list all runs, newest first")
     listing.take("--tag TAG", "only runs with this tag; repeatable", repeatable=True)
-    listing.take("--limit N", "at most this many (default 30; 0: all)", type=int, default=30)
+    listing.take("--limit N", "at most this many (default 30; 0: all)", type=whole(), default=30)
     text = "compare runs side by side: what they achieved, and the knobs that differ"
     beside = _verb(verbs, "compare", "comparing:compare", text)
     beside.take("run RUN", "ids or unique prefixes of them, names, or globs ('bert*')", nargs="+")
@@ -230,12 +251,12 @@ def _add_lists(verbs: Any) -> None:
 def _add_steering(verbs: Any) -> None:
     for verb, text in _REQUESTS.items():
         asking = _run_verb(verbs, verb, "runs:ask", text)
-        asking.take("--timeout SECONDS", "how long to wait for the run to take it up", type=float, default=60.0)
+        asking.take("--timeout SECONDS", "how long to wait for the run to take it up", type=number(), default=60.0)
         asking.take("--take-over", "take over from whoever else steers the run")
         if verb == "set":
             asking.take("assignment PATH=VALUE", "for example optimizer.lr=1e-4")
     fork = _run_verb(verbs, "fork", "training:fork", "continue from a checkpoint in a new run; prints its id")
-    fork.take("--checkpoint N", "the checkpoint of this step (default: the newest)", type=int)
+    fork.take("--checkpoint N", "the checkpoint of this step (default: the newest)", type=whole())
     _add_changes(fork)
 
 
@@ -268,7 +289,7 @@ def _add_readings(verbs: Any) -> None:
     log = _run_verb(
         verbs, "log", "runs:log", "print what has happened in a run, and the end of what its process printed"
     )
-    log.take("--lines N", "how many events, and lines (default 40)", type=int, default=40)
+    log.take("--lines N", "how many events, and lines (default 40)", type=whole(), default=40)
 
 
 def _add_catalogue(verbs: Any) -> None:
@@ -301,5 +322,5 @@ def _add_changes(parser: Parser) -> None:
     text = "change a knob; the value is JSON or plain text; repeatable"
     parser.take("--set PATH=VALUE", text, repeatable=True)
     parser.take("--budget TEXT", "for example '200 steps', '1.5M tokens', '90 s'")
-    parser.take("--seed N", "seed of initialisation, data order and masks", type=int)
+    parser.take("--seed N", "seed of initialisation, data order and masks", type=whole("0 to 2,147,483,647"))
     parser.take("--name TEXT", "name of the run in lists and plots")

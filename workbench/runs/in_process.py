@@ -25,11 +25,17 @@ def refuse_elsewhere(folder: RunFolder, verb: str) -> None:
     Raises:
         RunError: its model and data are objects of a Python process; the message says how to give them again.
     """
-    if is_in_process(folder):
-        raise RunError(
-            f"run '{folder.id}' cannot {verb} here: its model and data were objects of a Python program; in Python, "
-            f"{_again(folder)} goes on with the same model and loader"
+    if not is_in_process(folder):
+        return
+    way = f"{_again(folder)} goes on with the same model and loader"
+    if read_state(folder).status == "finished":
+        way = (
+            f"`workbench.Run('{folder.id}').load_into(model)` loads its weights, with which "
+            "`workbench.accelerate(model, loader)` begins a new run"
         )
+    raise RunError(
+        f"run '{folder.id}' cannot {verb} here: its model and data were objects of a Python program; in Python, {way}"
+    )
 
 
 def way_on(folder: RunFolder, status: str) -> str:

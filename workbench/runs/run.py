@@ -44,7 +44,11 @@ EXPORT, MONITOR = "workbench.exporting.export", "workbench.ui.watch.monitor:Moni
 WEIGHTS = "workbench.accelerated.weights:load_into"
 """What ``Run`` starts or shows but must not import (runs stand below them): named here, and only here."""
 
-
+AFTER_THE_END = {
+    "evaluate": "`workbench runs` lists the score at its end",
+    "profile": "it was not profiled; `workbench train --profile` profiles the first steps of a run",
+}
+"""What a finished run says to a request that it cannot carry out any more."""
 SURELY_SILENT_SECONDS = 60.0
 """Without a sign of life, after which a run of another machine trains no more."""
 
@@ -295,8 +299,8 @@ class Run(Awaited["Result"]):
         status = self.status
         if status in FINAL:
             # A request to a run that nobody trains would lie there unread: said now, with the way out.
-            scored = verb == "evaluate" and status == "finished"
-            on = "; `workbench runs` lists the score at its end" if scored else way_on(self.folder, status)
+            known = AFTER_THE_END.get(verb, "") if status == "finished" else ""
+            on = f"; {known}" if known else way_on(self.folder, status)
             raise RunError(f"run '{self.id}' cannot {verb}: it is {status}{on}")
         request = control.send(self.folder, verb, controller=controller, take_over=take_over, **arguments)
         if verb == "stop" and status == "queued":

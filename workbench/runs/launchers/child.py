@@ -32,4 +32,6 @@ def run_module(folder: RunFolder, module: str, *arguments: str, seconds: float |
         # Its own message may have several lines; of a traceback only the last one speaks to people.
         _, marker, message = f"\n{output}".rpartition("\nerror: ")
         why = message if marker else output.rpartition("\n")[2] or f"exit code {done.returncode}"
-        raise RunError(f"run '{folder.id}': {why}")
+        whose = f"run '{folder.id}'"
+        # Most of our own messages name the run already.
+        raise RunError(why if why.startswith(whose) else f"{whose}: {why}")
