@@ -28,6 +28,19 @@ def test_every_choice_with_its_fields(capsys: pytest.CaptureFixture[str]) -> Non
                 assert ("default" in field) != field.get("required", False)
 
 
+def test_a_card_is_printed_and_what_a_knob_may_be(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["choices", "depth", "multi_stage"]) == 0
+    card = capsys.readouterr().out
+    assert card.strip() == registry("depth")["multi_stage"].card().strip()
+    assert card.count("\n## ") >= 4
+    assert main(["choices", "depth", "multi_stage", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["card"].strip() == card.strip()
+    assert main(["choices", "depth"]) == 0
+    assert 'state = "reset" ("reset" | "copy"): optimizer state of added layers' in capsys.readouterr().out
+    assert main(["choices", "depth", "multistage"]) == 2
+    assert "did you mean 'multi_stage'" in capsys.readouterr().err
+
+
 def test_bounds_units_and_types_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     main(["choices", "optimizer", "--json"])
     found = json.loads(capsys.readouterr().out)

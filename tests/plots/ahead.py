@@ -28,6 +28,7 @@ FOUND: dict[str, Any] = {
         "objective.mask_rate": [0.3, 0.25, 0.2, 0.15, 0.15],
         "optimizer.weight_decay": [0.01] * 5,
         "data.batch_size": [32.0] * 5,
+        "data.sequence_length": [128.0] * 5,
     },
     "layers": {
         "forward": [[1.0, 1.0], [1.0, 1.0], [1.0, 0.5], [1.0, 0.5], [1.0, 0.0]],

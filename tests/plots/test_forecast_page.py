@@ -56,6 +56,14 @@ def test_the_headline_has_the_numbers() -> None:
     assert "cost 0 at 0 per hour" in words(headline_html(FOUND, 0.0))
 
 
+def test_a_steps_tokens_are_those_of_a_step_and_no_mean() -> None:
+    """A budget in seconds ends within a step: tokens over steps would be less than any step has."""
+    within = {**FOUND, "steps": 201}
+    assert "steps 201 4,096 tokens each" in words(headline_html(within))
+    ramp = {**FOUND["schedules"], "data.batch_size": [8.0, 16.0, 32.0, 64.0, 64.0]}
+    assert "steps 200 1,024 to 8,192 tokens each" in words(headline_html({**FOUND, "schedules": ramp}))
+
+
 def test_the_line_says_the_same() -> None:
     assert words(checked(line_html(FOUND, 3.6))) == (
         "1 min 40 s (1 min 20 s to 2 min 5 s) · 8,192 tokens/s · 1.5 GiB of 16.0 GiB of memory · "

@@ -19,6 +19,7 @@ import functools
 import importlib.metadata
 import inspect
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SerializeAsAny, model_validator
@@ -135,6 +136,17 @@ class Choice(BaseModel):
         A kind that declares a knob of its base anew (a learning rate that suits it) means something of its own by it.
         """
         return tuple(name for name in cls.model_fields if name != "kind" and _declares(cls, name, other))
+
+    @classmethod
+    def card_path(cls) -> Path:
+        """Of its card, beside the code, so that choices of other packages bring theirs without registering it."""
+        return Path(inspect.getfile(cls)).with_suffix(".md")
+
+    @classmethod
+    def card(cls) -> str:
+        """What it does, when not to use it and our evidence, as Markdown; its docstring where there is no card."""
+        path = cls.card_path()
+        return path.read_text(encoding="utf-8") if path.is_file() else inspect.cleandoc(cls.__doc__ or cls.__name__)
 
     @classmethod
     def summary(cls) -> str:

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from workbench.choices.choice import Choice, registry
-from workbench.errors import RecipeError, unknown
+from workbench.errors import RecipeError, check_known
 from workbench.recipe import AXES
 
 PARTS = ("tokenizer", "schedule", "batch_rule")
@@ -21,11 +21,16 @@ PARTS = ("tokenizer", "schedule", "batch_rule")
 
 
 def choices(options: argparse.Namespace) -> int:
-    """List every registered choice of one axis, or of all."""
+    """List every registered choice of one axis, or of all; of one, print its card as well."""
     legal = (*AXES, *PARTS)
-    if options.axis is not None and options.axis not in legal:
-        raise RecipeError(unknown("axis", options.axis, legal))
+    if options.axis is not None:
+        check_known("axis", options.axis, legal, RecipeError)
     found = {axis: registry(axis) for axis in ([options.axis] if options.axis else legal)}
+    if options.kind is not None:
+        check_known(options.axis, options.kind, found[options.axis], RecipeError)
+        choice = found[options.axis][options.kind]
+        print(json.dumps(describe(choice) | {"card": choice.card()}) if options.json else choice.card().rstrip())
+        return 0
     if options.json:
         print(json.dumps({axis: [describe(choice) for choice in kinds.values()] for axis, kinds in found.items()}))
         return 0
@@ -95,4 +100,5 @@ def _print_fields(fields: dict[str, dict[str, Any]]) -> None:
     for name, field in fields.items():
         default = "required" if field.get("required") else json.dumps(field["default"])
         unit = f" {field['unit']}" if "unit" in field else ""
-        print(f"      {name} = {default}{unit}: {field['help']}")
+        legal = f" ({field['type']})" if '"' in field["type"] else ""
+        print(f"      {name} = {default}{unit}{legal}: {field['help']}")

@@ -295,6 +295,7 @@ def _add_readings(verbs: Any) -> None:
 def _add_catalogue(verbs: Any) -> None:
     choices = _verb(verbs, "choices", "catalogue:choices", "list the choices that make up recipes", runs=False)
     choices.take("axis AXIS", "only this axis, for example optimizer", nargs="?")
+    choices.take("kind KIND", "only this choice, for example lans, and its card: how it works, evidence", nargs="?")
     text = "list, install or remove execution engines that need their own Python environment"
     engines = _verb(verbs, "engines", "engines:engines", text, runs=False)
     engines.take("action list|install|remove", None, choices=("list", "install", "remove"))

@@ -63,7 +63,7 @@ def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None,
         ("training time", duration_words(found["seconds"]), band),
         ("speed", f"{count(found['tokens_per_second'])}<small> tokens/s</small>", f"{count(found['tokens'])} in all"),
         ("memory for training", bytes_words(found["memory_bytes"]), of_device),
-        ("steps", count(found["steps"]), f"{count(found['tokens'] / max(1, found['steps']))} tokens each"),
+        ("steps", count(found["steps"]), _step_tokens(found)),
         ("parameters", count(found["parameters"]), "trained"),
         ("FLOPs", large(found["flops"]), f"{large(found['flops_per_token'])} per token"),
     ]
@@ -75,6 +75,15 @@ def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None,
     )
     # A list: pages style <dl> in ways of their own.
     return f'<ul class="wb-tiles">{body}</ul>{_wrong(found)}<p class="wb-soft">{escape(assumed(found, sharing))}</p>'
+
+
+def _step_tokens(found: Mapping[str, Any]) -> str:
+    """Tokens of a step: of every one, or of the smallest and the largest; empty where an earlier version kept none."""
+    rows, lengths = (found["schedules"].get(f"data.{name}", ()) for name in ("batch_size", "sequence_length"))
+    if not (rows and lengths):
+        return ""
+    sizes = sorted({round(rows) * round(length) for rows, length in zip(rows, lengths, strict=True)})
+    return f"{' to '.join(count(size) for size in dict.fromkeys((sizes[0], sizes[-1])))} tokens each"
 
 
 def details_html(found: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.choices.execution.optimizer_states import whole_moments
+from workbench.json_lines import finite, number
 from workbench.recipe import Recipe
 from workbench.runs.checkpoints import identity_of
 from workbench.runs.folder import RunFolder, read_object
@@ -58,6 +59,16 @@ def as_forked(
     # Whatever form this run stores moments in, it reads whole ones.
     tensors = saved.tensors | {"optimizer": whole_moments(saved.tensors.get("optimizer", {}))}
     return replace(saved, meta=meta, tensors=tensors)
+
+
+def done_before(folder: RunFolder) -> dict[str, float]:
+    """``tokens``, ``seconds`` and ``useful_flops`` of the run that a fork goes on from, which its own speed leaves out.
+
+    Returns:
+        Zeros for a run that is no fork, and where an earlier version did not say.
+    """
+    origin = read_object(folder.origin)
+    return {name: finite(number(origin.get(name))) or 0.0 for name in ("tokens", "seconds", "useful_flops")}
 
 
 def data_identity(fingerprint: dict[str, Any]) -> dict[str, Any]:

@@ -16,13 +16,12 @@ from workbench.floors import Yardstick
 from workbench.profile_table import profile_line
 from workbench.recipe import Recipe, recipe_hash
 from workbench.runs.folder import RunFolder, read_json, read_object, write_json
-from workbench.runs.forks.origin import began
 from workbench.runs.state import disk_full, fill_reserve, mean_speed, read_state
 from workbench.telemetry import TelemetryWriter
 from workbench.training import checkpoint, machine
 from workbench.training.assemble import Assembled
 from workbench.training.evaluate import Evaluation, alike, points_passed, points_until
-from workbench.training.forks import as_forked, check_data
+from workbench.training.forks import as_forked, check_data, done_before
 from workbench.training.growth import enter
 from workbench.training.loop import Training
 from workbench.training.measurements import counted_from_now, held_gib
@@ -378,22 +377,22 @@ class Session:
         return status
 
     def _result(self) -> dict[str, Any]:
-        progress, recorder, before = self.training.progress, self.training.recorder, began(self.folder)
+        progress, recorder, before = self.training.progress, self.training.recorder, done_before(self.folder)
         last = self._evaluations["heldout"][-1] if self._evaluations["heldout"] else {}
         measured_with = Yardstick.of(self._evaluations, {}, causal=self.launched.objective.causal)
-        seconds = max(progress.seconds - before.seconds, 1e-9)
+        seconds = max(progress.seconds - before["seconds"], 1e-9)
         return {
             "steps": progress.step,
             "tokens": progress.tokens,
             "seconds": progress.seconds,
-            "tokens_per_second": mean_speed(progress.tokens - before.tokens, seconds),
+            "tokens_per_second": mean_speed(progress.tokens - before["tokens"], seconds),
             "train_loss": sum(recorder.recent) / len(recorder.recent) if recorder.recent else None,
             "heldout_loss": last.get("loss"),
             "bits_per_byte": last.get("bits_per_byte"),
             "unigram_entropy": self._yardstick["unigram_entropy"],
             "bigram_entropy": self._yardstick["bigram_entropy"],
             "learned": measured_with.learned(last.get("loss")),
-            "mfu": (recorder.useful_flops - before.useful_flops) / seconds / self._peak_flops,
+            "mfu": (recorder.useful_flops - before["useful_flops"]) / seconds / self._peak_flops,
             "parameters": self.assembled.parameters,
             "useful_flops": recorder.useful_flops,
             "stopped_early": bool(self.stop_reason),

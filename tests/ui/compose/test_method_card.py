@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from workbench.choices import choice as choice_module
 from workbench.choices.choice import registry
-from workbench.ui.compose import method_card
 from workbench.ui.compose.method_card import CardPanel, MethodCard, card_html
 
 
 def test_a_choice_without_a_card_shows_its_docstring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     choice = registry("depth")["progressive_drop"]
-    monkeypatch.setattr(method_card.inspect, "getfile", lambda _choice: str(tmp_path / "nothing.py"))
+    monkeypatch.setattr(choice_module.inspect, "getfile", lambda _choice: str(tmp_path / "nothing.py"))
     assert "Progressive Layer Dropping" in card_html(choice)
 
 
 def test_a_card_is_shown_with_its_table_and_without_its_markup(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "card.md").write_text("# Title\n\n<script>x()</script>\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
-    monkeypatch.setattr(method_card.inspect, "getfile", lambda _choice: str(tmp_path / "card.py"))
+    monkeypatch.setattr(choice_module.inspect, "getfile", lambda _choice: str(tmp_path / "card.py"))
     shown = card_html(registry("depth")["full"])
     assert "<h1>Title</h1>" in shown
     assert "<td>1</td>" in shown
@@ -39,7 +39,7 @@ def test_pictures_of_the_cards_folder_travel_inside_and_no_others(
     (folder / "own.svg").write_text("<svg onload='x()'/>")
     names = ["own.png", "../secret.png", "http://example.org/a.png", "own.svg", "missing.png", f"{folder}/own.png"]
     (folder / "card.md").write_text("\n\n".join(f"![words {i}]({name})" for i, name in enumerate(names)))
-    monkeypatch.setattr(method_card.inspect, "getfile", lambda _choice: str(folder / "card.py"))
+    monkeypatch.setattr(choice_module.inspect, "getfile", lambda _choice: str(folder / "card.py"))
     shown = card_html(registry("depth")["full"])
     own = base64.b64encode(b"\x89PNG own").decode()
     assert re.findall(r"<img [^>]*>", shown) == [f'<img src="data:image/png;base64,{own}" alt="words 0" />']

@@ -95,8 +95,10 @@ def create_fork(
         # Shown while it starts: it does not begin at 0.
         if (before := origin_of(draft)) is not None:
             spent = before.share(forked.recipe.to_dict()["budget"])
-            of_parent = {"tokens_before": int(before.tokens), "seconds_before": before.seconds}
-            write_state(draft, step=before.step, tokens=int(before.tokens), progress=spent, **of_parent)
+            tokens, seconds = int(before.tokens), before.seconds
+            write_state(
+                draft, step=before.step, tokens=tokens, progress=spent, tokens_before=tokens, seconds_before=seconds
+            )
         # Relative paths of the recipe start where they started for the parent.
         if isinstance(launched.get("folder"), str):
             write_json(draft.launched, asdict(Handle(on, launched["folder"])))

@@ -22,8 +22,7 @@ class Origin:
         step: optimizer steps done at the checkpoint.
         diff: ``{path: [before, after]}`` of what was changed.
         fresh: the changed knobs because of which the optimizer began without state.
-        seconds, tokens, useful_flops: of training that the checkpoint brings along; 0 where an earlier version did not
-            say.
+        seconds, tokens: of training that the checkpoint brings along; 0 where an earlier version did not say.
     """
 
     run: str
@@ -33,7 +32,6 @@ class Origin:
     fresh: tuple[str, ...] = ()
     seconds: float = 0.0
     tokens: float = 0.0
-    useful_flops: float = 0.0
 
     def share(self, budget: Any) -> float:
         """The part of a budget (``amount`` and ``unit``, as ``recipe.json`` has them) that was spent before; 0..1."""
@@ -57,13 +55,7 @@ def origin_of(folder: RunFolder) -> Origin | None:
         fresh=tuple(map(str, fresh)) if isinstance(fresh, list) else (),
         seconds=_amount(raw.get("seconds")),
         tokens=_amount(raw.get("tokens")),
-        useful_flops=_amount(raw.get("useful_flops")),
     )
-
-
-def began(folder: RunFolder) -> Origin:
-    """What was done before a run began to train itself, which its own speed leaves out: nothing unless it is a fork."""
-    return origin_of(folder) or Origin(run="", step=0)
 
 
 def origin_now(folder: RunFolder) -> Origin | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import inspect
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -54,12 +53,10 @@ class CardPanel(SidePanel):
 
 def card_html(choice: type[Choice]) -> str:
     """The card as HTML, its pictures inside; raw HTML in it is escaped, since other packages may bring their own."""
-    # Found by its place beside the code, so that choices of other packages bring theirs without registering it.
-    card = Path(inspect.getfile(choice)).with_suffix(".md")
-    if not card.is_file():
-        return f"<pre>{html.escape(inspect.cleandoc(choice.__doc__ or choice.__name__))}</pre>"
+    if not (card := choice.card_path()).is_file():
+        return f"<pre>{html.escape(choice.card())}</pre>"
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = markdown.parse(card.read_text(encoding="utf-8"))
+    tokens = markdown.parse(choice.card())
     for before, inline in pairwise(tokens):
         inline.children = [_with_picture(token, card.parent) for token in inline.children or []]
         if any(token.type == "image" for token in inline.children):
