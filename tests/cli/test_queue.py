@@ -45,7 +45,10 @@ def test_what_trains_and_what_waits_is_listed(capsys: pytest.CaptureFixture[str]
     head, trains, first, second = capsys.readouterr().out.splitlines()
     assert head == "1 training (1 of 1 core), 2 waiting"
     assert trains.startswith("  20260101-000000-t  t of ")
-    assert first.endswith("1 thread, position 1, start unknown: no one can say yet how long the runs before it take")
+    assert first.endswith(
+        "1 thread, position 1, start unknown: no one can say yet how long the runs before it take; it needs 1 core, "
+        "and 1 of 1 are taken"
+    )
     assert "2 threads, position 2" in second
     assert main(["queue", "list", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)

@@ -12,6 +12,7 @@ from workbench.errors import RunError, WorkbenchError
 from workbench.printable import many, plain_lines
 from workbench.runs.folder import runs_root
 from workbench.runs.queue.changes import Moved, move, set_priority, this_queue, waiting_ticket
+from workbench.runs.queue.obstacle import obstacle
 from workbench.runs.queue.orphans import start_orphans
 from workbench.runs.queue.outlook import Outlook, cores_of, outlook
 from workbench.runs.queue.settings import NAMES, write_settings
@@ -37,13 +38,18 @@ def _list(options: argparse.Namespace) -> Answer:
     folder, found = this_queue().folder, outlook(this_queue())
     data = {
         "folder": str(folder),
-        "cores": found.settings.capacity,
+        "cores": found.cores,
         "threads": found.threads,
         "training": [_as_data(ticket) for ticket in found.training],
         "paused": [_as_data(ticket) for ticket in found.paused],
         "ending": [_as_data(ticket) for ticket in found.ending],
         "waiting": [
-            {**_as_data(ticket), "position": place.position, "expected_start_seconds": place.expected_seconds}
+            {
+                **_as_data(ticket),
+                "position": place.position,
+                "expected_start_seconds": place.expected_seconds,
+                "obstacle": obstacle(ticket, found),
+            }
             for ticket in found.waiting
             for place in (found.places[ticket.folder],)
         ],
@@ -54,7 +60,7 @@ def _list(options: argparse.Namespace) -> Answer:
 
 
 def _text(found: Outlook) -> str:
-    cores = found.settings.capacity
+    cores = found.cores
     counts = [f"{len(found.training)} training ({found.threads} of {many(cores, 'core')})"]
     if found.paused:
         counts.append(f"{len(found.paused)} paused (keeps {_cores(cores_of(found.paused))})")
@@ -64,7 +70,9 @@ def _text(found: Outlook) -> str:
     lines += [f"  {each.run.id}  {_what(each)}" for each in found.training]
     lines += [f"  {each.run.id}  {_what(each)}, paused: keeps its turn, resume or stop it" for each in found.paused]
     lines += [f"  {each.run.id}  {_what(each)}, ending" for each in found.ending]
-    lines += [f"  {each.run.id}  {_what(each)}, {found.places[each.folder].text}" for each in found.waiting]
+    for each in found.waiting:
+        why = obstacle(each, found)
+        lines.append(f"  {each.run.id}  {_what(each)}, {found.places[each.folder].text}{why and '; '}{why}")
     lines += [
         f"  {each.run.id}  the process that waited is gone: `workbench queue start` queues it again"
         for each in found.without_process

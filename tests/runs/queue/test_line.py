@@ -35,6 +35,13 @@ def test_two_of_one_thread_train_on_two_cores_and_a_third_waits() -> None:
     assert starting([ticket("a", running=True), ticket("b", running=True), line[2]], cores=2) == ""
 
 
+def test_each_counts_the_cores_of_its_own_process_whoever_looks() -> None:
+    trains = ticket("t", running=True, cores=2)
+    assert starting([trains, ticket("a", 1, cores=2)]) == "a"
+    assert starting([trains, ticket("a", 1, cores=1)]) == "", "bound to one core, which may be the one in use"
+    assert starting([trains, ticket("a", 1, cores=1)], cores=2) == "a", "set for all"
+
+
 def enter(line: list[Ticket], owners: str, **fields: object) -> list[Ticket]:
     """A line that these owners' tickets have entered, each named for its owner and count."""
     for owner in owners:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,12 @@ def test_copied_runs_folders_hold_tickets_of_their_own() -> None:
 @given(st.builds(Ticket, folder=st.just("/runs/a"), name=st.text(), owner=st.text(), gpus=st.tuples(st.text())))
 def test_a_file_holds_all_of_a_ticket(ticket: Ticket) -> None:
     assert decoded(encoded(ticket)) == replace(ticket, uid=-1, alive=True)
+
+
+def test_a_ticket_of_an_earlier_version_is_read() -> None:
+    fields = json.loads(encoded(Ticket("/runs/a", cores=2)))
+    assert fields.pop("cores") == 2
+    assert decoded(json.dumps(fields).encode()) == Ticket("/runs/a")
 
 
 WHOLE = encoded(Ticket("/runs/a"))

@@ -44,6 +44,14 @@ def entered(ticket: Ticket, tickets: Sequence[Ticket]) -> Ticket:
     return replace(ticket, number=number, round=max([now, *(1 + each for each in own)]))
 
 
+def cores_for(ticket: Ticket, settings: QueueSettings) -> int:
+    """Cores that there are for a ticket, by the setting or else by the process that entered it.
+
+    Not by the process that looks: one that is bound to a core would let runs of others wait.
+    """
+    return settings.cores or ticket.cores or settings.capacity
+
+
 def next_of(
     now: Sequence[Ticket],
     line: Sequence[Ticket],
@@ -56,8 +64,7 @@ def next_of(
         now: what trains. line: those that wait, next first.
         holds: whether a process still holds a ticket of the line; asked only of those on which the answer depends.
     """
-    cores = settings.capacity
-    used = sum(min(ticket.threads, cores) for ticket in now if not ticket.gpus)
+    threads = [ticket.threads for ticket in now if not ticket.gpus]
     on_gpu = Counter(ticket.gpu for ticket in now if ticket.gpus)
     by_owner = Counter(owner_of(ticket) for ticket in now)
     full = False
@@ -74,11 +81,11 @@ def next_of(
         else:
             if full or not holds(ticket):
                 continue
-            needed = min(ticket.threads, cores)
-            full = used + needed > cores
+            cores = cores_for(ticket, settings)
+            full = sum(min(each, cores) for each in (*threads, ticket.threads)) > cores
             if full:
                 continue
-            used += needed
+            threads.append(ticket.threads)
         by_owner[owner_of(ticket)] += 1
         found.append((ticket, free[0] if ticket.gpus else ""))
     return found

@@ -21,7 +21,7 @@ from typing import Any
 from workbench.json_lines import number
 from workbench.printable import many
 from workbench.runs.folder import RunFolder, read_object
-from workbench.runs.queue.line import in_line, next_of, training
+from workbench.runs.queue.line import cores_for, in_line, next_of, training
 from workbench.runs.queue.queue_folder import Queue, queue_here
 from workbench.runs.queue.settings import QueueSettings
 from workbench.runs.queue.ticket import Ticket
@@ -96,6 +96,12 @@ class Outlook:
     ending: Sequence[Ticket] = ()
 
     @property
+    def cores(self) -> int:
+        """Cores that trainings take at once: as set, else the most that a process of the queue may use, or this one."""
+        known = (*self.training, *self.waiting, *self.paused, *self.ending)
+        return self.settings.cores or max(self.settings.capacity, *(ticket.cores for ticket in known), 1)
+
+    @property
     def threads(self) -> int:
         """Cores that what trains now takes."""
         return cores_of(self.training)
@@ -167,7 +173,7 @@ def notice(folder: RunFolder, running: bool, problem: str = "") -> str:
 
 def shares(found: Outlook) -> str:
     """That what trains now is more than the machine has cores for, in a sentence; empty where it is not."""
-    cores, runs = found.settings.capacity, [ticket for ticket in found.training if not ticket.gpus]
+    cores, runs = found.cores, [ticket for ticket in found.training if not ticket.gpus]
     if len(runs) < 2 or found.threads <= cores:
         return ""
     here = f"{many(found.threads, 'thread')} on {many(cores, 'core')}"
@@ -201,7 +207,8 @@ def expected_starts(
     ends = {ticket: _or_never(remaining(ticket)) for ticket in training(tickets)}
     # Each takes a core at least, so that of thousands that wait only the first few can be next.
     simple = settings.running_per_owner is None and not any(ticket.gpus for ticket in waiting)
-    near = settings.capacity + 1 if simple else len(waiting)
+    most = max([settings.capacity, *(cores_for(ticket, settings) for ticket in waiting)])
+    near = most + 1 if simple else len(waiting)
     while waiting and now < math.inf:
         started = next_of(list(ends), waiting[:near], settings)
         for ticket, gpu in started:

@@ -18,6 +18,8 @@ from workbench.runs.queue.settings import physical_cores
 
 SUFFIX = ".ticket"
 OWNER_VARIABLE = "WORKBENCH_OWNER"
+_ADDED = {"cores": 0}
+"""What tickets of earlier versions, which may still wait, do not say."""
 # Written in place under its lock: changes must need no new space, since the disk may be full by then.
 _ROOM_BYTES = 4096
 
@@ -28,7 +30,8 @@ class Ticket:
 
     Attributes:
         folder: of the run. name: what people called it as it entered. owner: in whose name it waits; data from anybody.
-        threads: cores that it takes on the CPU. gpus: of which it takes one instead, as ``CUDA_VISIBLE_DEVICES`` names
+        threads: cores that it takes on the CPU. cores: that the process which entered it may compute on; 0: unknown.
+        gpus: of which it takes one instead, as ``CUDA_VISIBLE_DEVICES`` names
             them; empty for a run on the CPU.
         priority: higher ones go first. round, number: order tickets of one priority (:mod:`.line`).
         running: its turn has come. gpu: the one that it took, empty before and on the CPU.
@@ -40,6 +43,7 @@ class Ticket:
     name: str = ""
     owner: str = ""
     threads: int = 1
+    cores: int = 0
     gpus: tuple[str, ...] = ()
     priority: int = 0
     round: int = 0
@@ -79,6 +83,7 @@ def ticket_of(folder: RunFolder, priority: int = 0) -> Ticket:
         name=plain(name_of(folder, recipe)),
         owner=present_owner(),
         threads=_threads(recipe),
+        cores=physical_cores(),
         gpus=tuple(gpu for gpu in gpus if isinstance(gpu, str)) if isinstance(gpus, list) else (),
         priority=priority,
         uid=os.getuid(),
@@ -99,7 +104,7 @@ def encoded(ticket: Ticket) -> bytes:
 def decoded(data: bytes) -> Ticket | None:
     """A ticket from its file; None when that is damaged."""
     try:
-        raw = parsed_json(data)
+        raw = {**_ADDED, **parsed_json(data)}
         checked = {name: _READERS[str(field.type)](raw[name]) for name, field in _FIELDS.items()}
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
