@@ -15,6 +15,8 @@ from workbench.errors import RecipeError
         (" depth = full ", ("depth", "full")),
         ('data.paths=["a=b"]', ("data.paths", ["a=b"])),
         ("notes=", ("notes", "")),
+        ("lr=9e\N{MINUS SIGN}4", ("lr", 0.0009)),
+        ("notes=a \N{MINUS SIGN} b", ("notes", "a \N{MINUS SIGN} b")),
     ],
 )
 def test_values_are_json_or_text(text: str, pair: tuple[str, object]) -> None:

@@ -25,9 +25,24 @@ def assignment(text: str, example: str = "optimizer.lr=1e-3") -> tuple[str, Any]
         raise RecipeError(f"{text[:80]!r} is not PATH=VALUE, for example {example}")
     path = path.strip()
     try:
-        return path, read_json_text(value, path)
+        return path, read_json_text(plain_minus(value), path)
     except json.JSONDecodeError:
         return path, value.strip()  # plain text, as the kind of a choice
+
+
+def plain_minus(typed: str) -> str:
+    """A number whose minus is that of typesetters (U+2212) with that of a keyboard; any other text as it is.
+
+    Example:
+        >>> plain_minus("9e\N{MINUS SIGN}4"), plain_minus("a \N{MINUS SIGN} b") == "a \N{MINUS SIGN} b"
+        ('9e-4', True)
+    """
+    plain = typed.replace("\N{MINUS SIGN}", "-")
+    try:
+        float(plain)
+    except ValueError:
+        return typed
+    return plain
 
 
 def assignments(given: object) -> list[tuple[str, Any]]:

@@ -96,6 +96,6 @@ test("places and values in words", () => {
   assert.equal(placeWords(500, { over: "steps", end: 2000 }), "500 steps, 25% of the budget");
   assert.equal(placeWords(1.5e6, { over: "tokens", end: null }), "1.5M tokens");
   assert.equal(valueWords(0.5, factor), "0.5 × lr");
-  assert.deepEqual([0.15, 1e-5, 12000, -0.5, 0, 0.333333, 2.5e9].map(numeral), ["0.15", "1e−5", "12,000", "−0.5", "0", "0.333", "2.5e9"]);
+  assert.deepEqual([0.15, 1e-5, 12000, -0.5, 0, 0.333333, 2.5e9].map(numeral), ["0.15", "1e-5", "12,000", "-0.5", "0", "0.333", "2.5e9"]);
   assert.deepEqual([950, 12000, 1.5e6].map(brief), ["950", "12k", "1.5M"]);
 });

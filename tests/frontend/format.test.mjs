@@ -6,7 +6,7 @@ import { niceTicks, padded, timeTicks } from "../../workbench/ui/frontend/src/wa
 
 test("numbers read as people write them", () => {
   assert.deepEqual([0, 7, 0.25, 12.34, 123.4, 12345, 999999, 4.2e9, 5e-4, -2.5, null, NaN].map(short), [
-    "0", "7", "0.25", "12.3", "123", "12.3k", "1M", "4.2B", "5e−4", "−2.5", "–", "–",
+    "0", "7", "0.25", "12.3", "123", "12.3k", "1M", "4.2B", "5e-4", "-2.5", "–", "–",
   ]);
   assert.deepEqual([3.14159, null, Infinity].map(loss), ["3.142", "–", "Infinity"]);
   assert.deepEqual([0, 0.00996, 0.0123, 0.168, 0.29, 0.9999, 1, null].map(shareDone), ["0%", "0.99%", "1%", "16%", "29%", "99%", "100%", "–"]);

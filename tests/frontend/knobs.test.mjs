@@ -19,6 +19,8 @@ test("what is shown reads back as the same value", () => {
 
 test("numbers as people type them, within their bounds", () => {
   assert.deepEqual(read(LR, " 6.75e-3 "), { value: 0.00675 });
+  assert.deepEqual([read(LR, "9e−4"), read(CLIP, "−1").problem], [{ value: 0.0009 }, "must be a number > 0, or empty"], "a minus as typesetters have it");
+  assert.deepEqual(editsOf("optimizer.lr=9e−4", [LR]).problems, []);
   assert.deepEqual(read(ROWS, "1_024"), { value: 1024 });
   assert.deepEqual(read(ROWS, "1,024"), { value: 1024 });
   assert.deepEqual(read(ROWS, "12,345,678"), { value: 12345678 });

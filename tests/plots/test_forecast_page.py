@@ -64,6 +64,11 @@ def test_a_steps_tokens_are_those_of_a_step_and_no_mean() -> None:
     assert "steps 200 1,024 to 8,192 tokens each" in words(headline_html({**FOUND, "schedules": ramp}))
 
 
+def test_a_small_share_of_the_memory_is_not_nothing() -> None:
+    said = words(headline_html(FOUND | {"memory_bytes": 103 * 2**20}))
+    assert "103 MiB under 1% of 16.0 GiB" in said
+
+
 def test_the_line_says_the_same() -> None:
     assert words(checked(line_html(FOUND, 3.6))) == (
         "1 min 40 s (1 min 20 s to 2 min 5 s) · 8,192 tokens/s · 1.5 GiB of 16.0 GiB of memory · "

@@ -63,6 +63,13 @@ def test_numbers_best_and_differing_knobs(tmp_path: Path) -> None:
     assert found["knobs"] == [{"path": "optimizer.kind", "values": ["adamw", "lion", "adamw"]}]
 
 
+def test_a_knob_that_is_set_to_nothing_is_told_from_one_that_is_not_there(tmp_path: Path) -> None:
+    optimizers = ({"kind": "adamw", "clip_norm": 1.0}, {"kind": "adamw", "clip_norm": None}, {"kind": "sgd"})
+    runs = [make(tmp_path, f"run-{place}", {"optimizer": each}, None) for place, each in enumerate(optimizers)]
+    knobs = {row["path"]: row["values"] for row in compare(runs)["knobs"]}
+    assert knobs["optimizer.clip_norm"] == [1.0, "none", None]
+
+
 def test_repetitions_have_no_best_and_names_that_tell_them_apart(tmp_path: Path) -> None:
     def run(run_id: str, loss: float, seed: int, lr: float = 0.1) -> RunFolder:
         recipe = {"name": "fast", "seed": seed, "lr": lr, "budget": {"unit": "seconds", "amount": 20}}

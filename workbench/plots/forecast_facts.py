@@ -50,6 +50,16 @@ def bytes_words(size: float) -> str:
     return f"{size / 2**20:.0f} MiB" if size >= 2**20 else f"{size / 2**10:.0f} KiB"
 
 
+def share_words(share: float) -> str:
+    """A share in whole percent; a small one is not nothing.
+
+    Example:
+        >>> share_words(0.094), share_words(0.0043), share_words(0.0)
+        ('9%', 'under 1%', '0%')
+    """
+    return "under 1%" if 0 < share < 0.01 else f"{share:.0%}"
+
+
 def large(value: float) -> str:
     """A large number with a power of ten: 3.4e14.
 

@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from workbench.plots.forecast_compared import Compared
-from workbench.plots.forecast_facts import ALONE, assumed, at_work, bytes_words, cost_of, large, misfit, moving
+from workbench.plots.forecast_facts import (
+    ALONE,
+    assumed,
+    at_work,
+    bytes_words,
+    cost_of,
+    large,
+    misfit,
+    moving,
+    share_words,
+)
 from workbench.plots.forecast_svg import colour_of, gauge, layer_map, memory_bar, sparkline
 from workbench.plots.tables import escape
 from workbench.printable import count, duration_words
@@ -58,7 +68,7 @@ def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None,
     # A budget in seconds is kept, whatever the machine does.
     band = f"{low} to {high}" if low != high else "as the budget says"
     share = found["memory_bytes"] / max(1, found["device_memory_bytes"])
-    of_device = f"{share:.0%} of {bytes_words(found['device_memory_bytes'])}"
+    of_device = f"{share_words(share)} of {bytes_words(found['device_memory_bytes'])}"
     tiles = [
         ("training time", duration_words(found["seconds"]), band),
         ("speed", f"{count(found['tokens_per_second'])}<small> tokens/s</small>", f"{count(found['tokens'])} in all"),
@@ -138,11 +148,12 @@ def _memory(found: Mapping[str, Any]) -> str:
         f'<li><i style="background:{colour_of(part)}"></i>{escape(part)} <b>{bytes_words(size)}</b></li>'
         for part, size in parts.items()
     )
+    told = gauge(share, f"{share_words(share)} of the device")
     level = "wb-over" if share > 1 else "wb-high" if share > 0.85 else "wb-fine"
     return (
         f"<section><h4>Memory for training</h4>{memory_bar(parts, f'memory by part: {text}')}"
         f'<ul class="wb-keys">{keys}</ul>'
-        f'<div class="{level}">{gauge(share, f"{share:.0%} of the device")}</div><p class="wb-soft">{of}</p></section>'
+        f'<div class="{level}">{told}</div><p class="wb-soft">{of}</p></section>'
     )
 
 

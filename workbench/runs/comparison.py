@@ -95,7 +95,7 @@ def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None
     return {
         "runs": names,
         "numbers": rows,
-        "knobs": differences(by_place),
+        "knobs": worded_differences(by_place),
         "notes": why + steered + _notes(recipes, twins, numbers),
     }
 
@@ -104,6 +104,20 @@ def differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]
     """``[{"path", "values"}]`` of the knobs in which recipes differ."""
     differ = columns_of(recipes)["differ"]
     return [{"path": path, "values": values} for path, values in differ.items() if path not in NO_KNOBS]
+
+
+def worded_differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The same for people: "none" of a knob that is set to nothing, None where a recipe has no such knob."""
+    return [
+        row
+        | {
+            "values": [
+                "none" if value is None and row["path"] in recipe else value
+                for value, recipe in zip(row["values"], recipes.values(), strict=True)
+            ]
+        }
+        for row in differences(recipes)
+    ]
 
 
 def _unlike(folders: Sequence[RunFolder], yardsticks: Sequence[Yardstick]) -> tuple[tuple[str, ...], list[str]]:

@@ -45,7 +45,17 @@ def test_a_type_without_a_control_is_an_error_not_a_text_box() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "value"), [("6.75e-3", 0.00675), (" 1 ", 1.0), ("1_000", 1000.0), ("abc", "abc"), ("", ""), ("-4", -4.0)]
+    ("typed", "value"),
+    [
+        ("6.75e-3", 0.00675),
+        (" 1 ", 1.0),
+        ("1_000", 1000.0),
+        ("abc", "abc"),
+        ("", ""),
+        ("-4", -4.0),
+        ("9e\N{MINUS SIGN}4", 0.0009),
+        ("\N{MINUS SIGN}4", -4.0),
+    ],
 )
 def test_floats_as_typed(typed: str, value: Any) -> None:
     box = control("rate", 0.5)
@@ -54,7 +64,8 @@ def test_floats_as_typed(typed: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "value"), [("30_000", 30000), ("1e6", 1000000), ("2.5", "2.5"), ("x", "x"), ("inf", "inf")]
+    ("typed", "value"),
+    [("30_000", 30000), ("1e6", 1000000), ("2.5", "2.5"), ("x", "x"), ("inf", "inf"), ("\N{MINUS SIGN}3", -3)],
 )
 def test_integers_as_typed(typed: str, value: Any) -> None:
     box = control("count", 3)

@@ -37,5 +37,14 @@ def test_what_is_picked_comes_by_message() -> None:
     assert seen == ["bert_tiny", None]
 
 
+def test_a_run_has_its_name_before_runs_are_listed() -> None:
+    picker = SourcePicker("preset", "help", list, value="run:20260131-081500-bert-tiny-0a1b2c-3d4e")
+    assert picker.words == "bert-tiny · 2026-01-31 08:15:00 UTC"
+    picker.value = "fast"
+    assert picker.words == ""
+    picker.value = "run:20260131-081501-mine-0a1b2c-3d4e"
+    assert picker.words.startswith("mine · ")
+
+
 def test_what_is_given_has_no_source() -> None:
     assert SourcePicker("against", "", list, "what this began with").value is None

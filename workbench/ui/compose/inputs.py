@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
+from workbench.assignments import plain_minus
 from workbench.choices.choice import Choice
 from workbench.choices.knob import bounds_of
 from workbench.ui.light_widgets import light
@@ -243,21 +244,21 @@ def _maybe(read: Callable[[str], Any], typed: str, optional: bool) -> Any:
 
 def _float(typed: str) -> Any:
     try:
-        return float(typed)
+        return float(plain_minus(typed))
     except ValueError:
         return typed
 
 
 def _choice(typed: str) -> Any:
     try:
-        return json.loads(typed)
+        return json.loads(plain_minus(typed))
     except (json.JSONDecodeError, RecursionError):
         return typed  # the name of a kind
 
 
 def _int(typed: str) -> Any:
     try:
-        return int(typed)
+        return int(plain_minus(typed))
     except ValueError:
         # "1e6" and "512.0" are whole numbers too, however they are written.
         number = _float(typed)

@@ -9,6 +9,7 @@ import traitlets
 
 from workbench import presets
 from workbench.ui.bundles import BundledWidget, code
+from workbench.ui.compose.sources import RUN, run_label
 from workbench.ui.light_widgets import Light
 
 
@@ -32,6 +33,7 @@ class SourcePicker(Light, BundledWidget):
     own = traitlets.Unicode().tag(sync=True)
     presets = traitlets.List(traitlets.Unicode()).tag(sync=True)
     value = traitlets.Unicode(None, allow_none=True).tag(sync=True)
+    words = traitlets.Unicode(help="what a run that is picked is called, until the runs are listed").tag(sync=True)
 
     def __init__(
         self,
@@ -41,9 +43,13 @@ class SourcePicker(Light, BundledWidget):
         own: str = "",
         value: str | None = None,
     ) -> None:
-        super().__init__(label=label, hint=tooltip, own=own, presets=presets.names(), value=value)
+        super().__init__(label=label, hint=tooltip, own=own, presets=presets.names(), value=value, words=_words(value))
         self._runs = runs
         self.on_msg(self._on_message)
+
+    @traitlets.observe("value")
+    def _named(self, change: Any) -> None:
+        self.words = _words(change["new"])
 
     def _on_message(self, _widget: Any, content: Any, _buffers: Any) -> None:
         # By message, not as a trait: a thousand names have no business in a saved notebook.
@@ -53,3 +59,7 @@ class SourcePicker(Light, BundledWidget):
         # overtake it.
         elif isinstance(content, dict) and "pick" in content:
             self.value = content["pick"]
+
+
+def _words(source: str | None) -> str:
+    return run_label(source.removeprefix(RUN)) if source and source.startswith(RUN) else ""

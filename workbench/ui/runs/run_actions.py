@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.errors import RunError
 from workbench.printable import many
-from workbench.runs.comparison import compare, differences
+from workbench.runs.comparison import compare, worded_differences
 from workbench.runs.find import find
 from workbench.runs.in_force import flat, in_force
 from workbench.runs.labels import label
@@ -154,7 +154,7 @@ class RunActions:
                 raise RunError("the recipe on the left cannot run as it is, so nothing can be compared with it")
             columns.append(({"id": "", "name": "the recipe on the left"}, flat(composed)))
         # By place: a run may be compared with itself, opened in the composer.
-        knobs = differences({str(place): knobs for place, (_, knobs) in enumerate(columns)})
+        knobs = worded_differences({str(place): knobs for place, (_, knobs) in enumerate(columns)})
         title = f"Knobs that differ: {' and '.join(str(run['name']) for run, _ in columns)}"
         sheet = {"kind": "diff", "title": title, "runs": [run for run, _ in columns], "knobs": knobs}
         yield ActionResult(f"{len(knobs)} knob{' differs' if len(knobs) == 1 else 's differ'}", sheet=sheet)

@@ -1,2 +1,2 @@
-/* sources sha256:ce7ffe3cf154f44cfbf91214d8640237ddd7a318b6fcd86591b37127cf8a5173 */
+/* sources sha256:04326e3e05a12c5cf805b0dce0bde8168fc948cfee373eacb45a0aed1fa85b70 */
 var n={render({el:e}){e.hidden=!0}};function i(e){let t,o=r=>t=r;return e.on("change:connected",o),e.set("connected",!0),e.off("change:connected",o),e.set("connected",void 0),t}function c(e){let t=i(e);t?.comm?.on_msg&&t._handle_comm_msg({content:{data:{}}}).catch(()=>{let{_handle_comm_msg:o}=Object.getPrototypeOf(Object.getPrototypeOf(t));t.comm.on_msg(r=>o.call(t,r)),t.comm.send({method:"request_state"})})}function a(e){return typeof e=="function"?()=>a(e()):{...e,initialize(t){return c(t.model),e.initialize?.(t)}}}var u=a(n);export{u as default};

@@ -14,10 +14,10 @@ const SUFFIXES = [
   [1e3, "k"],
 ];
 
-/** Three significant digits with k, M, B: 12,345 -> "12.3k". */
+/** Three significant digits with k, M, B: 12,345 -> "12.3k". A minus is that of a keyboard: what is copied from here can be typed. */
 export function short(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : "-∞";
   for (const [size, suffix] of SUFFIXES) {
     if (Math.abs(value) >= size * 0.9995) return trim(value / size) + suffix;
   }
@@ -26,23 +26,24 @@ export function short(value) {
 
 function trim(value) {
   const size = Math.abs(value);
-  if (size !== 0 && size < 1e-2) return minus(value.toExponential(1).replace(".0e", "e"));
+  if (size !== 0 && size < 1e-2) return value.toExponential(1).replace(".0e", "e");
   const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 4;
-  return minus(digits === 4 ? String(Number(value.toPrecision(3))) : stripZeros(value.toFixed(digits)));
+  return digits === 4 ? String(Number(value.toPrecision(3))) : stripZeros(value.toFixed(digits));
 }
 
 function stripZeros(text) {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-function minus(text) {
-  return text.replaceAll("-", "−");
+/** A number that somebody has typed or pasted, with the minus of a keyboard, which alone computers read. */
+export function plainMinus(text) {
+  return text.replaceAll("−", "-");
 }
 
 /** A loss: always three decimals, so that columns of numbers do not jump. */
 export function loss(value) {
   if (value === null || value === undefined) return "–";
-  return Number.isFinite(value) ? minus(value.toFixed(3)) : String(value);
+  return Number.isFinite(value) ? value.toFixed(3) : String(value);
 }
 
 /** Why a held-out score is marked "~"; empty for one of all held-out tokens. */

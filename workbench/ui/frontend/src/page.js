@@ -204,9 +204,12 @@ function compose(model, root, line) {
     target.dataset.labEdited = "true";
     const row = target.closest(".lab-knob");
     if (row && target.matches("input[type=text], textarea")) typed.begin(target, pathOf(row));
+    // What is said of the text before is not said of this one.
+    row?.classList.add("lab-being-typed");
   });
-  on("change", ({ target }) => (delete target.dataset.labEdited, typed.sent()));
-  on("focusout", () => typed.left());
+  const settled = ({ target }) => target.closest(".lab-knob")?.classList.remove("lab-being-typed");
+  on("change", (event) => (delete event.target.dataset.labEdited, settled(event), typed.sent()));
+  on("focusout", (event) => (settled(event), typed.left()));
   on("keydown", (event) => {
     const verb = undoKey(event);
     const card = root.querySelector(".lab-card-panel");

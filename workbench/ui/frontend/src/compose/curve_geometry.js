@@ -142,15 +142,11 @@ export function heightAt(samples, x) {
   return before[1];
 }
 
-/** A number as people write it: 0.15, 1e−5, 12,000. */
+/** A number as people write it: 0.15, 1e-5, 12,000. */
 export function numeral(value) {
   const size = Math.abs(value);
-  if (size && (size < 1e-3 || size >= 1e7)) return tidyText(value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e"));
-  return tidyText(size >= 1000 ? Math.round(value).toLocaleString("en-US") : String(Number(value.toPrecision(3))));
-}
-
-function tidyText(text) {
-  return text.replaceAll("-", "−");
+  if (size && (size < 1e-3 || size >= 1e7)) return value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e");
+  return size >= 1000 ? Math.round(value).toLocaleString("en-US") : String(Number(value.toPrecision(3)));
 }
 
 /** Large numbers short: 12k, 1.5M. */

@@ -22,7 +22,7 @@ function render({ model, el: root }) {
     const presets = model.get("presets").map((name) => [name, name]);
     // One that was picked earlier stays in the list, whether or not the runs have been asked for since.
     const known = value === "" || presets.some(([name]) => name === value) || runs.some(([id]) => id === value);
-    const listed = known ? runs : [[value, value.replace(/^run:/, "")], ...runs];
+    const listed = known ? runs : [[value, model.get("words") || value], ...runs];
     select.replaceChildren(
       ...(own ? [new Option(own, "")] : []),
       group("Presets", presets),
@@ -46,11 +46,11 @@ function render({ model, el: root }) {
   select.addEventListener("pointerenter", ask);
   select.addEventListener("focus", ask);
   select.addEventListener("change", () => model.send({ pick: select.value || null }));
-  model.on("change:value change:own change:presets", fill);
+  model.on("change:value change:words change:own change:presets", fill);
   model.on("msg:custom", answered);
   fill();
   return () => {
-    model.off("change:value change:own change:presets", fill);
+    model.off("change:value change:words change:own change:presets", fill);
     model.off("msg:custom", answered);
   };
 }

@@ -1,7 +1,7 @@
 // Knobs of a running run as workbench/changes.py describes them: their values as text, and what may be typed.
 // Pure. What combinations forbid besides bounds, only the run itself can tell.
 
-import { short } from "../format.js";
+import { plainMinus, short } from "../format.js";
 
 // A comma parts thousands and nothing else: "0,001" is not 1.
 const NUMBER = /^[-+]?(\d[\d_]*|[1-9]\d{0,2}(,\d{3})+)?(\.\d*)?(e[-+]?\d+)?$/i;
@@ -80,7 +80,8 @@ const READERS = {
 };
 
 /** Undefined where the text is no number at all: it may be a schedule. */
-function numeric(text, knob, whole) {
+function numeric(typed, knob, whole) {
+  const text = plainMinus(typed);
   const value = NUMBER.test(text) ? Number(text.replaceAll(/[_,](?=\d)/g, "")) : Number.NaN;
   if (!Number.isFinite(value)) return undefined;
   const out = Object.entries(BOUNDS).some(([word, [, holds]]) => knob[word] !== undefined && !holds(value, knob[word]));

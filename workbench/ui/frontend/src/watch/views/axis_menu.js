@@ -1,7 +1,7 @@
 // The vertical axis of a plot: its range without single spikes or of all values, limits that are typed, a logarithm.
 
 import { el, say } from "../../dom.js";
-import { short } from "../../format.js";
+import { plainMinus, short } from "../../format.js";
 import { Popover } from "../popover.js";
 
 /** An axis as nobody has changed it. */
@@ -38,7 +38,7 @@ export function limitsOf(typed, axis, first = "low") {
 }
 
 function limitOf(typed, end, axis) {
-  const text = typed.trim().replace(",", ".").replace("−", "-");
+  const text = plainMinus(typed.trim().replace(",", "."));
   const value = text === "" ? null : Number(text);
   if (value === null) return { value, why: "" };
   if (Number.isNaN(value)) return { value, why: `"${text}" is no number; leave it empty for an automatic limit` };

@@ -97,5 +97,5 @@ export class LossView extends CurvesView {
 }
 
 function axisLoss(value) {
-  return String(Number(value.toPrecision(4))).replace("-", "−");
+  return String(Number(value.toPrecision(4)));
 }
