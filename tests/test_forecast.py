@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,12 @@ def test_it_is_told_in_a_few_lines(recipe: Recipe) -> None:
     ahead = forecast(recipe, rates=RATES)
     assert len(repr(ahead)) < 1000
     assert {"schedules", "layers"} <= ahead.to_dict().keys()
+    assert "seconds=60.0," in repr(replace(ahead, seconds=60.00000000000006))
+
+
+def test_its_call_names_its_options() -> None:
+    assert inspect.signature(wb.forecast) == inspect.signature(forecast)
+    assert "price_per_hour: of the device" in (wb.forecast.__call__.__doc__ or "")
 
 
 def test_numbers_agree_with_each_other(recipe: Recipe) -> None:

@@ -6,7 +6,7 @@ import math
 import sys
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from workbench.printable import count, duration_words
@@ -74,9 +74,18 @@ class Forecast:
     unusual: str = ""
     refusal: str = ""
 
+    def __repr__(self) -> str:
+        shown = ((each.name, getattr(self, each.name)) for each in fields(self) if each.repr)
+        # Of what was multiplied and added up, no digit beyond these says anything.
+        return f"Forecast({', '.join(f'{name}={_rounded(value)!r}' for name, value in shown)})"
+
     def to_dict(self) -> dict[str, Any]:
         """All attributes by name, JSON-serialisable."""
         return asdict(self)
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def forecast(
@@ -93,6 +102,7 @@ def forecast(
     Nothing is trained and no model is allocated.
 
     Args:
+        recipe: a :class:`~workbench.recipe.Recipe`; a preset by name is ``wb.presets.get("fast")``.
         price_per_hour: of the device, in any currency.
         rates: of another machine; None for this one.
         say, poll: see :func:`~workbench.forecasting.calibration.calibrated`.
@@ -256,9 +266,19 @@ class _CallableModule(types.ModuleType):
     As for ``workbench.runs``: importing the module sets that name on the package, over whatever stood there.
     """
 
-    def __call__(self, recipe: Recipe, **options: Any) -> Forecast:
-        """See :func:`forecast`."""
-        return forecast(recipe, **options)
+    def __call__(
+        self,
+        recipe: Recipe,
+        *,
+        price_per_hour: float | None = None,
+        rates: Rates | None = None,
+        say: Callable[[str], None] | None = None,
+        poll: Callable[[], None] | None = None,
+    ) -> Forecast:
+        return forecast(recipe, price_per_hour=price_per_hour, rates=rates, say=say, poll=poll)
+
+    # What `help(wb.forecast.__call__)` and `wb.forecast?` show.
+    __call__.__doc__ = forecast.__doc__
 
 
 sys.modules[__name__].__class__ = _CallableModule

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import textwrap
 import threading
 import time
@@ -15,11 +16,14 @@ import pytest
 from jupyter_client.manager import KernelManager, start_new_kernel
 
 from workbench.errors import RecipeError, RunError, RunFailed
+from workbench.quantities import SCALARS
 from workbench.recipe import Recipe
 from workbench.runs import control
 from workbench.runs.folder import RunFolder, write_json
 from workbench.runs.run import Run
 from workbench.runs.state import take_lock, write_state
+from workbench.runs.view import RunView
+from workbench.telemetry import STREAMS
 
 RESULT = {"steps": 3, "heldout_loss": 2.5}
 
@@ -293,3 +297,15 @@ def test_one_that_may_train_on_another_machine_is_not_resumed_beside_it(folder: 
     write_state(folder, status="running", host="elsewhere", boot_id="another", heartbeat=time.time() + ahead)
     with pytest.raises(RunError, match="trained on elsewhere a moment ago, and whether it still does"):
         Run(folder).resume()
+
+
+def test_help_names_the_keys_of_what_a_run_gives(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "a-run")
+    folder.path.mkdir()
+    keys = {"result": Run(folder).result, "view": RunView.__dataclass_fields__}
+    for name, named in keys.items():
+        said = set(re.findall(r"\w+", getattr(Run, name).__doc__))
+        assert set(named) <= said, name
+    told = set(re.findall(r"``(\w+)``", Run.telemetry.__doc__ or ""))
+    legal = {*STREAMS, *SCALARS, "step", "seconds", "tokens", "kind", "text"}
+    assert {*STREAMS, "loss", "heldout_loss"} <= told <= legal

@@ -94,7 +94,7 @@ def test_a_session_writes_everything_a_run_promises(tiny: Recipe, begin: Begin) 
     # A first measurement in a slow moment of this machine is contradicted, and that is told.
     events = [e for e in read_telemetry(session.folder.telemetry).events if e["kind"] != "measurement"]
     kinds = [event["kind"] for event in events]
-    assert kinds == ["compile", "start", "evaluation", "evaluation", "checkpoint", "finish"]
+    assert kinds == ["warm-up", "start", "evaluation", "evaluation", "checkpoint", "finish"]
     assert events[0]["text"].startswith("warmed up in "), "eager: nothing was compiled"
     assert [path.name for path in checkpoint.checkpoints(session.folder.checkpoints)] == ["step-6"]
     environment = json.loads(session.folder.environment.read_text())

@@ -9,6 +9,10 @@ from workbench.runs.state import read_state
 
 IN_PROCESS = "accelerate"
 """What ``launched.json`` of such a run calls its launcher."""
+_AFTER_THE_END = {
+    "evaluate": "`workbench runs` lists the score at its end",
+    "profile": "it was not profiled; `workbench train --profile` profiles the first steps of a run",
+}
 
 
 def is_in_process(folder: RunFolder) -> bool:
@@ -38,10 +42,15 @@ def refuse_elsewhere(folder: RunFolder, verb: str) -> None:
     )
 
 
-def way_on(folder: RunFolder, status: str) -> str:
-    """How a run that has ended goes on, as the end of a sentence; empty for one that is finished."""
+def way_on(folder: RunFolder, status: str, verb: str = "") -> str:
+    """How a run that has ended goes on, as the end of a sentence; empty for one that is finished.
+
+    Args:
+        verb: of a request to it; of a finished one it is said where the answer stands, if it stands anywhere.
+    """
     if status == "finished":
-        return ""
+        known = _AFTER_THE_END.get(verb, "")
+        return known and f"; {known}"
     if read_state(folder).repeats:
         return "; a resume would only repeat what failed: change the recipe, and launch or fork that"
     return f"; {resume_text(folder)}"

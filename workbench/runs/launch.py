@@ -38,6 +38,7 @@ def launch(
     train side by side on two cores, and a third is queued (``run.status``).
 
     Args:
+        recipe: what to train, complete: ``wb.presets.get("fast")``, one changed by ``with_``, ``wb.Recipe.load(path)``.
         on: ``local``, a separate process that survives this one; ``inline``, one that ends with this one.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
         name: of the run in lists and plots; else the recipe's name.

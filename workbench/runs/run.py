@@ -20,17 +20,17 @@ from workbench.runs.find import find, typed
 from workbench.runs.folder import RunFolder, read_object
 from workbench.runs.forks.fork import fork
 from workbench.runs.forks.origin import Origin, origin_now
-from workbench.runs.in_process import refuse_elsewhere, way_on
+from workbench.runs.in_process import way_on
 from workbench.runs.knob import check_knob
 from workbench.runs.labels import label, name_of, read_labels
-from workbench.runs.launchers import launcher_named
 from workbench.runs.launchers.child import run_module
-from workbench.runs.launchers.launcher import Say, begin
+from workbench.runs.launchers.launcher import Say
 from workbench.runs.log import tail
 from workbench.runs.measured import progress_line
 from workbench.runs.queue.orphans import end_orphan, start_orphan
 from workbench.runs.reached import reached
 from workbench.runs.report import report
+from workbench.runs.restart import restart
 from workbench.runs.state import FINAL, RunState, actual_status, lock_held, read_state
 from workbench.runs.trash import delete
 from workbench.runs.view import RunView
@@ -44,20 +44,13 @@ EXPORT, MONITOR = "workbench.exporting.export", "workbench.ui.watch.monitor:Moni
 WEIGHTS = "workbench.accelerated.weights:load_into"
 """What ``Run`` starts or shows but must not import (runs stand below them): named here, and only here."""
 
-AFTER_THE_END = {
-    "evaluate": "`workbench runs` lists the score at its end",
-    "profile": "it was not profiled; `workbench train --profile` profiles the first steps of a run",
-}
-"""What a finished run says to a request that it cannot carry out any more."""
-SURELY_SILENT_SECONDS = 60.0
-"""Without a sign of life, after which a run of another machine trains no more."""
-
 
 class Run(Awaited["Result"]):
     """A run that this or any other process launched.
 
     Args:
-        run: its id, a unique prefix of it, or its folder (a string with a slash is a path).
+        run: its id, a unique prefix of it, its name where one run has it, or its folder (text with a slash is a path
+            unless a run is called so).
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
 
     Raises:
@@ -114,11 +107,23 @@ class Run(Awaited["Result"]):
         return Recipe.load(self.folder.recipe)
 
     def view(self) -> RunView:
-        """Everything about the run now, as plain data."""
+        """Everything about the run now, as plain data.
+
+        Returns:
+            id, name, status, recipe, state, environment, evaluations, telemetry, labels, origin, forecast, place and
+            knobs: see :class:`~workbench.runs.view.RunView`. Losses in nats, times in seconds, memory in GiB.
+        """
         return RunView.read(self.folder)
 
     def telemetry(self) -> Telemetry:
-        """All records that it has written so far."""
+        """All records that it has written so far, in the order of steps.
+
+        Returns:
+            ``scalars``, each with ``step``, ``seconds`` and ``tokens`` of training and what was measured then, as
+            ``loss`` and ``heldout_loss`` (nats), ``lr``, ``tokens_per_second``, ``memory_gib`` or ``step_ms``;
+            ``layers``, lists with a value per layer; ``events`` with ``kind`` and ``text``. ``series("loss")`` gives
+            steps and values. :data:`workbench.quantities.QUANTITIES` has all names with titles and units.
+        """
         return read_telemetry(self.folder.telemetry)
 
     @property
@@ -126,6 +131,12 @@ class Run(Awaited["Result"]):
         """What the run has achieved (so far): losses, floors, what was learned, speed.
 
         Never raises for a run that is going, failed or never began: ``state`` says so, and unknown values are None.
+
+        Returns:
+            run, name, path, state, steps, tokens, seconds (of training), tokens_per_second, train_loss, heldout_loss,
+            unigram_entropy, bigram_entropy (nats), bits_per_byte, learned, learned_in_words, score, mfu (a share),
+            parameters, useful_flops, stopped_early, target_loss, target_met, error, recipe, environment: keys and
+            attributes; :class:`~workbench.runs.result.Result` explains them.
         """
         from workbench.runs.result import Result  # its XML would slow down every `workbench runs`
 
@@ -142,7 +153,7 @@ class Run(Awaited["Result"]):
         return self.environment.get("plan")
 
     def outcome(self) -> Result:
-        """The result of a run that ended.
+        """The :attr:`result` of a run that ended, with the same keys and units.
 
         Raises:
             RunFailed: it failed or is lost.
@@ -207,20 +218,7 @@ class Run(Awaited["Result"]):
             raise RunError(f"run '{self.id}' is {status}, attempt {state.attempt}{advice}")
         if status not in FINAL:
             return self.ask("resume", timeout, controller=controller, take_over=take_over)
-        refuse_elsewhere(self.folder, "resume")
-        # Its lock may be one that a file server does not show to others, and two must never train one run.
-        if status == "lost" and state.elsewhere and abs(time.time() - state.heartbeat) < SURELY_SILENT_SECONDS:
-            raise RunError(
-                f"run '{self.id}' trained on {state.host} a moment ago, and whether it still does cannot be seen from "
-                f"here; resume it there, or {SURELY_SILENT_SECONDS:.0f} s after its last sign of life"
-            )
-        on = read_object(self.folder.launched).get("on")
-        # A run that was tied to a process that is gone goes on by itself.
-        launcher = launcher_named("local" if on in (None, "inline") else str(on))
-        lock = begin(self.folder, attempt=state.attempt + 1)
-        said = [f"{self.state.message}, attempt {state.attempt + 1}"]
-        launcher.submit(self.folder, lock, resume=True, say=said.append)
-        return "; ".join(said)
+        return restart(self.folder, state)
 
     def fork(self, step: int | None = None, *, on: str = "local", say: Say | None = print, **changes: Any) -> Run:
         """Continue from a checkpoint of this run in a new run, with an edited recipe; returns at once.
@@ -299,9 +297,7 @@ class Run(Awaited["Result"]):
         status = self.status
         if status in FINAL:
             # A request to a run that nobody trains would lie there unread: said now, with the way out.
-            known = AFTER_THE_END.get(verb, "") if status == "finished" else ""
-            on = f"; {known}" if known else way_on(self.folder, status)
-            raise RunError(f"run '{self.id}' cannot {verb}: it is {status}{on}")
+            raise RunError(f"run '{self.id}' cannot {verb}: it is {status}{way_on(self.folder, status, verb)}")
         request = control.send(self.folder, verb, controller=controller, take_over=take_over, **arguments)
         if verb == "stop" and status == "queued":
             # Where nothing of it is there to answer.

@@ -223,7 +223,7 @@ class Session:
         # What the engine has settled since the run was described, too.
         self.environment |= self.engine.described() | {"compile_seconds": round(seconds, 3)}
         text = f"{'compiled and ' * compiled}warmed up in {seconds:.1f} s"
-        self.writer.event(step, "compile", text, seconds=seconds)
+        self.writer.event(step, "compile" if compiled else "warm-up", text, seconds=seconds)
 
     def _keep_up(self) -> None:
         """Evaluate and save when due. Evaluation first, so that a checkpoint never hides a point that is due."""
