@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -296,6 +297,23 @@ def test_words_of_events_of_several_runs_are_reached_by_keys(shown: Locator) -> 
     page.keyboard.press("Enter")
     page.keyboard.press("Enter")
     expect(panel.locator(".wb-area canvas")).to_be_visible()
+    name, rows = csv_of(shown, "Events")
+    assert name.startswith("events-6-runs-")
+    assert {row["run"] for row in rows if row["kind"] == "memory"} == {f"run {place}" for place in range(6)}
+    # The layers of one run are that run's, by name.
+    shown.get_by_label("Run shown in the layer map").select_option(label="run 2")
+    name, rows = csv_of(shown, "Layer activity")
+    assert name == "layers-run-2.csv"
+    assert {row["run"] for row in rows} == {"run 2"}
+
+
+def csv_of(view: Locator, panel: str) -> tuple[str, list[dict[str, str]]]:
+    """File name and rows of what a panel's menu saves."""
+    view.get_by_role("button", name=f"{panel}: more").click()
+    with view.page.expect_download() as offered:
+        view.page.get_by_role("menuitem", name="Save numbers as CSV").click()
+    with Path(offered.value.path()).open(newline="") as file:
+        return offered.value.suggested_filename, list(csv.DictReader(file))
 
 
 def test_it_reads_in_the_dark_too(shown: Locator) -> None:
