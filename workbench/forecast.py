@@ -102,7 +102,6 @@ def forecast(
     Nothing is trained and no model is allocated.
 
     Args:
-        recipe: a :class:`~workbench.recipe.Recipe`; a preset by name is ``wb.presets.get("fast")``.
         price_per_hour: of the device, in any currency.
         rates: of another machine; None for this one.
         say, poll: see :func:`~workbench.forecasting.calibration.calibrated`.
