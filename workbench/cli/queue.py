@@ -15,7 +15,7 @@ from workbench.runs.queue.changes import Moved, move, set_priority, this_queue, 
 from workbench.runs.queue.obstacle import obstacle
 from workbench.runs.queue.orphans import start_orphans
 from workbench.runs.queue.outlook import Outlook, cores_of, outlook
-from workbench.runs.queue.settings import NAMES, write_settings
+from workbench.runs.queue.settings import NAMES, machine_cores, write_settings
 from workbench.runs.queue.ticket import Ticket
 from workbench.runs.run import Run
 
@@ -77,6 +77,11 @@ def _text(found: Outlook) -> str:
         f"  {each.run.id}  the process that waited is gone: `workbench queue start` queues it again"
         for each in found.without_process
     ]
+    if found.settings.cores is None and cores < (here := machine_cores()):
+        lines.append(
+            f"this process may use {many(cores, 'core')} of the {here} of this machine (as taskset binds one); "
+            "each run counts those that its own may; `workbench queue set cores=NUMBER` sets one number for all"
+        )
     return "\n".join([*lines, *filter(None, [found.settings.problem])])
 
 

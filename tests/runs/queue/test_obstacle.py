@@ -31,7 +31,7 @@ def test_cores_a_gpu_or_a_limit() -> None:
 
 def test_a_process_bound_to_fewer_cores_says_so() -> None:
     told = said(ticket("a", cores=1), ticket("t", cores=99, running=True))
-    assert told.startswith("it needs 1 core, and 1 of 1 are taken: its process may use no more than 1 core (a cpuset")
+    assert told.startswith("it needs 1 core, and 1 of 1 are taken: its process may use no more than 1 core (as taskset")
     assert told.endswith("others here 99; `workbench queue set cores=99` counts the same for all")
 
 

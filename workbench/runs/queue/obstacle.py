@@ -36,6 +36,6 @@ def _cores(ticket: Ticket, busy: Sequence[Ticket], found: Outlook) -> str:
     if cores == found.cores:
         return said
     return (
-        f"{said}: its process may use no more than {many(cores, 'core')} (a cpuset, as taskset sets one), others here "
+        f"{said}: its process may use no more than {many(cores, 'core')} (as taskset binds one), others here "
         f"{found.cores}; `workbench queue set cores={found.cores}` counts the same for all"
     )
