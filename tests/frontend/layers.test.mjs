@@ -41,3 +41,14 @@ test("a scale is logarithmic where the quantity is declared so", () => {
   assert.equal(scaleOf([Float32Array.of(1, 1)]).place(1), 0.5);
   assert.ok(Number.isNaN(scaleOf([]).low));
 });
+
+test("steps of a quantity that is not in every record are told apart", () => {
+  const layers = new Layers(2, ["keep", "attention_entropy"]);
+  const entropy = Float32Array.of(3, NaN, NaN, NaN, NaN, 2);
+  layers.append({ steps: [10, 20, 30], values: new Map([["keep", new Float32Array(6)], ["attention_entropy", entropy]]) });
+  assert.deepEqual([...layers.measured("attention_entropy")], [10, 30]);
+  assert.deepEqual([...layers.measured("keep")], [10, 20, 30]);
+  layers.append({ steps: [40], values: new Map([["keep", new Float32Array(2)], ["attention_entropy", new Float32Array(2)]]) });
+  assert.deepEqual([...layers.measured("attention_entropy")], [10, 30, 40]);
+  assert.deepEqual([...layers.measured("trust_ratio")], []);
+});

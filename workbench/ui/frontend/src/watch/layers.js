@@ -37,6 +37,12 @@ export class Layers {
     if (this.length > MOST_COLUMNS) this.thin();
   }
 
+  /** Steps of the records that have a value of a quantity: not every record has one of each. */
+  measured(name) {
+    const vectors = this.values.get(name) ?? [];
+    return this.memo(`measured ${name}`, () => this.steps.view().filter((_, c) => vectors[c]?.some(Number.isFinite)));
+  }
+
   /** Every second column goes; the later of each pair stays, as in a pixel, and every first one of a stage. */
   thin() {
     const states = this.values.get("state") ?? [];

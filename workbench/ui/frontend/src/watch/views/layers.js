@@ -81,7 +81,7 @@ export class LayersView {
     this.vectors = vectors;
     this.stages = run ? stagesOf(run.events) : [];
     this.done = this.quantity === "state" && vectors.length ? workIn(run) : null;
-    say(this.work, this.done ? workWords(this.done) + run.layers.memo("columns", () => columnWords(run.layers.steps.view())) : meaning(this.quantity));
+    say(this.work, run ? this.#words(run) : "");
     this.work.hidden = !vectors.length;
     this.empty.hidden = vectors.length > 0;
     say(this.empty, vectors.length ? "" : emptyWords(scene.runs, "What each layer does will appear here: which run, which are skipped, which train."));
@@ -90,6 +90,12 @@ export class LayersView {
     if (this.panel.asTable) return this.panel.drawTable();
     this.#paint(scene, run);
     this.canvas.setAttribute("aria-label", this.#label(run));
+  }
+
+  /** What stands below the map: the work that was done, or what is drawn; and how many steps a column stands for. */
+  #words({ layers }) {
+    if (this.done) return workWords(this.done) + layers.memo("columns", () => columnWords(layers.steps.view()));
+    return meaning(this.quantity) + columnWords(layers.measured(this.quantity));
   }
 
   /** Another plot's pointer is at this x (null: nowhere any more). */
