@@ -60,7 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # The page gets words of what was learned through it.
     "workbench.quantities": {"workbench.floors"},
     "workbench.scored_text": set(),
-    "workbench.huge_pages": set(),
+    "workbench.heap_settings": set(),
     "workbench.json_lines": set(),
     "workbench.loading": set(),
     "workbench.telemetry": {"workbench.json_lines"},
@@ -80,7 +80,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.transformers": {"workbench.choices"},
     "workbench.training": {
         "workbench.telemetry", "workbench.ops", "workbench.atomic", "workbench.choices", "workbench.recipe",
-        "workbench.changes", "workbench.huge_pages", *RUN_FORMATS,
+        "workbench.changes", "workbench.heap_settings", *RUN_FORMATS,
     },
     "workbench.exporting": {
         "workbench.telemetry", "workbench.atomic", "workbench.choices", "workbench.recipe", "workbench.training",
@@ -90,7 +90,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "workbench.forecasting": {
         "workbench.atomic", "workbench.telemetry", "workbench.choices", "workbench.recipe",
-        "workbench.ops", "workbench.huge_pages", "workbench.training", "workbench.runs.folder",
+        "workbench.ops", "workbench.heap_settings", "workbench.training", "workbench.runs.folder",
     },
     "workbench.planning": {
         "workbench.choices", "workbench.ops", "workbench.recipe", "workbench.training", "workbench.runs.state",
@@ -104,7 +104,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.runs.order": set(),
     "workbench.runs": {
         "workbench", "workbench.atomic", "workbench.telemetry", "workbench.recipe", "workbench.changes",
-        "workbench.huge_pages",
+        "workbench.heap_settings",
     },
     "workbench.plots": {"workbench", "workbench.atomic", "workbench.telemetry", "workbench.runs"},
     "workbench.live": {
@@ -116,7 +116,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workbench.bench": {
         "workbench", "workbench.choices", "workbench.ops", "workbench.recipe", "workbench.presets",
         "workbench.training", "workbench.runs", "workbench.telemetry", "workbench.forecast", "workbench.forecasting",
-        "workbench.huge_pages", "workbench.atomic", "workbench.demo", "workbench.plots", "workbench.racing",
+        "workbench.heap_settings", "workbench.atomic", "workbench.demo", "workbench.plots", "workbench.racing",
     },
     "workbench.experiments": {
         "workbench", "workbench.choices", "workbench.recipe", "workbench.presets", "workbench.runs",

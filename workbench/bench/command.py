@@ -6,7 +6,7 @@ import importlib
 import os
 
 from workbench.errors import check_known
-from workbench.huge_pages import HUGE_PAGES
+from workbench.heap_settings import TORCH_HUGE_PAGES, heap_settings
 
 BENCHES = {
     "peers": "tokens/s beside transformers' Trainer: the same maths, our architecture, which factor comes from what",
@@ -24,6 +24,9 @@ BENCHES = {
     "startup": "seconds until `import workbench` and `workbench runs` answer, and from a launch to its first point",
 }
 
+HERE = ("optimizer_steps", "telemetry")
+"""Those that measure in this process, where torch alone can still ask for huge pages."""
+
 
 def main(argv: list[str]) -> int:
     """Run one benchmark; returns the exit code.
@@ -36,9 +39,10 @@ def main(argv: list[str]) -> int:
         return 0 if argv else 2
     bench = "gpu" if argv[0] == "--gpu" else argv[0]
     check_known("bench", bench, BENCHES)
-    # As trainers have it, for every contender alike; torch asks for it with its first tensor.
-    for name, value in HUGE_PAGES.items():
-        os.environ.setdefault(name, value)
+    # As trainers have it, for every contender alike. The C library of this process has begun without.
+    os.environ.update(heap_settings(os.environ))
+    if bench in HERE:
+        os.environ.update(TORCH_HUGE_PAGES | os.environ)
     # By name and only when asked for: the list of benchmarks must not load torch.
     code: int = importlib.import_module(f"workbench.bench.{bench}").main(argv[1:])
     return code

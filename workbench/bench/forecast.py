@@ -20,6 +20,7 @@ from rich.table import Table
 
 from workbench.bench.contender import TRAINER, Contender
 from workbench.bench.forecast_cases import STEPS, cases
+from workbench.bench.forecast_runs import compare_run, whole_runs
 from workbench.bench.result import ResultsFile
 from workbench.choices.execution.engine import Mode
 from workbench.errors import WorkbenchError
@@ -124,11 +125,14 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--again", action="store_true", help="measure again what the file holds, calibration included")
     parser.add_argument("--steps", type=int, default=STEPS, help=f"steps of each (default {STEPS})")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of each (default 1)")
-    parser.add_argument("--out", type=Path, default=Path("docs/results/forecast.json"), help="the file to fill")
+    parser.add_argument("--runs", type=int, metavar="N", help="memory alone: of N whole runs of each of a few recipes")
+    parser.add_argument("--out", type=Path, help="the file to fill (default docs/results/forecast[-runs].json)")
     options = parser.parse_args(argv)
+    if options.runs is not None:
+        return _compare_runs(options)
+    options.out = options.out or Path("docs/results/forecast.json")
     console, chosen = Console(), cases(options.threads, options.steps)
-    if unknown_names := sorted(set(options.only or ()) - chosen.keys()):
-        raise WorkbenchError(f"no recipe is called {unknown_names[0]!r}; the set has {', '.join(map(repr, chosen))}")
+    names = _named(options.only, chosen)
     results = ResultsFile(options.out, "forecast")
     with contextlib.ExitStack() as stack:
         stack.enter_context(results.own())
@@ -136,7 +140,7 @@ def main(argv: list[str]) -> int:
             results.put(rates={}, runs={})
         # An empty cache: how long compiling takes is measured, too.
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = stack.enter_context(tempfile.TemporaryDirectory())
-        for name in options.only or chosen:
+        for name in names:
             recipe = chosen[name]
             if (recipe.engine().compiled and options.eager) or results.known(name, recipe) is not None:
                 continue
@@ -152,4 +156,29 @@ def main(argv: list[str]) -> int:
     show(console, results.data["runs"])
     console.print_json(data=results.data.get("summary", {}))
     console.print(f"saved {options.out}")
+    return 0
+
+
+def _named(asked: list[str] | None, chosen: Mapping[str, Recipe]) -> list[str]:
+    """The names that were asked for, else all."""
+    if unknown_names := sorted(set(asked or ()) - chosen.keys()):
+        raise WorkbenchError(f"no recipe is called {unknown_names[0]!r}; the set has {', '.join(map(repr, chosen))}")
+    return asked or list(chosen)
+
+
+def _compare_runs(options: argparse.Namespace) -> int:
+    """``--runs``: whole runs beside their forecast of memory."""
+    chosen = whole_runs(options.threads)
+    results = ResultsFile(options.out or Path("docs/results/forecast-runs.json"), "forecast")
+    table = Table("recipe", "forecast, MiB", "measured", "error")
+    with results.own():
+        for name in _named(options.only, chosen):
+            if options.again or results.known(name, chosen[name]) is None:
+                results.add(name, chosen[name], compare_run(chosen[name], max(1, options.runs)))
+            case = results.data["runs"][name]
+            measured_mib = ", ".join(f"{taken / 2**20:.0f}" for taken in case["measured_bytes"])
+            errors = ", ".join(f"{error:+.0%}" for error in case["memory_error"])
+            table.add_row(name, f"{case['forecast_bytes'] / 2**20:.0f}", measured_mib, errors)
+    Console().print(table)
+    print(f"saved {results.path}")
     return 0

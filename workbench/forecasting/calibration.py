@@ -30,7 +30,7 @@ from workbench.errors import WorkbenchError
 from workbench.forecasting.kernel_rates import kernel_rates
 from workbench.forecasting.pricing import MAPPED_BYTES
 from workbench.forecasting.rates import OptimizerRates, Rates
-from workbench.huge_pages import HUGE_PAGES
+from workbench.heap_settings import NAMES, heap_settings
 from workbench.ops import kernels
 from workbench.ops.remembered import FOLDER, contradiction, device_name, fastest, recalled, remember, subject_of
 from workbench.ops.timing import Sample, measure, timed
@@ -124,13 +124,13 @@ def _subject(mode: Mode) -> dict[str, Any]:
     device, environment = torch.device(mode.device), _environment(mode)
     return subject_of(
         device, mode.threads, mode=list(mode), version=VERSION, optimizers=sorted(registry("optimizer")),
-        pages=[environment[name] for name in HUGE_PAGES], layerwise=kernels.layerwise_path(device),
+        heap=[environment.get(name, "") for name in NAMES], layerwise=kernels.layerwise_path(device),
     )  # fmt: skip
 
 
 def _environment(mode: Mode) -> dict[str, str]:
     # A trainer's, so that its rates are measured.
-    return {**HUGE_PAGES, **os.environ, "OMP_NUM_THREADS": str(mode.threads)}
+    return {**os.environ, **heap_settings(os.environ), "OMP_NUM_THREADS": str(mode.threads)}
 
 
 def _run_child(mode: Mode, subject: dict[str, Any], poll: Callable[[], None]) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from workbench.errors import RunError
-from workbench.huge_pages import HUGE_PAGES
+from workbench.heap_settings import heap_settings
 from workbench.runs import control
 from workbench.runs.attempts import tell_attempt
 from workbench.runs.folder import RunFolder, read_object, write_json
@@ -190,7 +190,8 @@ def module_command(module: str, *arguments: str) -> list[str]:
 
 def child_environment(**extra: str) -> dict[str, str]:
     """The environment of a supervisor, trainer or report started by this process; what the user has set stands."""
-    environment = HUGE_PAGES | os.environ | extra
+    environment = {**os.environ, **extra}
+    environment |= heap_settings(environment)
     # Set by Jupyter for its kernels; our processes draw to files.
     if environment.get("MPLBACKEND", "").startswith("module://matplotlib_inline"):
         del environment["MPLBACKEND"]
