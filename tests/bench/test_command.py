@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
 
 import pytest
 
 from workbench.bench.command import BENCHES, main
 from workbench.errors import WorkbenchError
+from workbench.heap_settings import NAMES, heap_settings
 
 
 @pytest.mark.parametrize("name", BENCHES)
@@ -27,3 +29,16 @@ def test_a_gpu_has_a_short_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["--gpu", "--help"])
     assert "bert_large_512" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("name", "here"), [("peers", False), ("optimizer_steps", True), ("telemetry", True)])
+def test_contenders_have_the_heap_of_trainers_and_what_is_measured_here_asks_torch(
+    name: str, here: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = {key: value for key, value in os.environ.items() if key not in NAMES}
+    monkeypatch.setattr(os, "environ", bare)
+    added = heap_settings(bare)
+    with pytest.raises(SystemExit, match="0"):
+        main([name, "--help"])
+    assert bare["GLIBC_TUNABLES"] == added["GLIBC_TUNABLES"]
+    assert bare.get("THP_MEM_ALLOC_ENABLE") == ("1" if here else added.get("THP_MEM_ALLOC_ENABLE"))
