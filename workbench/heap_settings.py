@@ -5,6 +5,9 @@ into glibc's cache of small chunks, where it no longer joins its neighbours: a t
 the place of the one before, and the heap grows for some twenty steps. Measured, steps alone, without the cache: 183 MiB
 instead of 216 (4 layers x 128), 1,107 instead of 1,343 (8 x 512).
 
+**Freed memory is kept for the next step.** A heap with few gaps ends with all that a step has let go of, which glibc
+would hand back, to fetch it page by page in the next step: 1.04 to 1.08 of the time (4 x 128, eager), 1.00 if kept.
+
 **Pages of 2 MiB.** With pages of 4 kB a sweep over parameters that no cache holds waits for addresses as long as for
 numbers. Measured side by side on two cores: a step took 0.96 of its time at 6M parameters, 0.88 at 11M, 0.78 at 38M.
 glibc asks for them from 2.35 on. Torch can ask as well, but then begins every large tensor with a page, which leaves
@@ -23,7 +26,9 @@ TUNABLES = "GLIBC_TUNABLES"
 TORCH_HUGE_PAGES = {"THP_MEM_ALLOC_ENABLE": "1"}
 """What makes torch ask for large pages; read with a process's first tensor."""
 NAMES = (TUNABLES, *TORCH_HUGE_PAGES)
-NO_SMALL_CACHE, HUGE_PAGES = "glibc.malloc.tcache_count=0", "glibc.malloc.hugetlb=1"
+# In bytes, the largest that glibc takes, and more than a step lets go of.
+KEPT = "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824"
+FEW_GAPS, HUGE_PAGES = f"glibc.malloc.tcache_count=0:{KEPT}", "glibc.malloc.hugetlb=1"
 
 
 def heap_settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -38,10 +43,10 @@ def heap_settings(environment: Mapping[str, str]) -> dict[str, str]:
         asked = torch_was_told or HUGE_PAGES in environment[TUNABLES].split(":")
         return {} if asked else dict(TORCH_HUGE_PAGES)
     if torch_was_told:
-        return {TUNABLES: NO_SMALL_CACHE}
+        return {TUNABLES: FEW_GAPS}
     if _has_huge_pages():
-        return {TUNABLES: f"{NO_SMALL_CACHE}:{HUGE_PAGES}"}
-    return {TUNABLES: NO_SMALL_CACHE, **TORCH_HUGE_PAGES}
+        return {TUNABLES: f"{FEW_GAPS}:{HUGE_PAGES}"}
+    return {TUNABLES: FEW_GAPS, **TORCH_HUGE_PAGES}
 
 
 def _has_huge_pages() -> bool:
