@@ -22,6 +22,7 @@ def test_the_recipes_are_of_a_cpu_and_long_enough_for_records_and_evaluations() 
         assert recipe.budget.evaluations > 1
 
 
+@pytest.mark.process
 def test_a_second_start_goes_on_and_again_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
