@@ -37,6 +37,20 @@ test("a column by its name; half a tag is not the tag", () => {
   assert.equal(finds("state!=failed"), "a");
 });
 
+test("progress counts to a hundred, as its column does", () => {
+  const rows = [row("a", { progress: 1 }), row("b", { progress: 0.5 }), row("c", { progress: null })];
+  assert.equal(finds("progress<100", rows), "b");
+  assert.equal(finds("progress=100", rows), "a");
+  assert.equal(finds("progress:50%", rows), "b");
+  assert.equal(finds("progress>1", rows), "ab");
+});
+
+test("a knob is found by the title of its column", () => {
+  const found = new Knobs({ runs: ["a"], same: { "budget.amount": 60, "budget.unit": "seconds" }, differ: {} });
+  assert.deepEqual(found.paths("budget"), ["budget.amount"]);
+  assert.equal(filterOf("budget:60", found).problem, "");
+});
+
 test("every column of the table is searched by its name", () => {
   for (const { key, title } of COLUMNS) for (const name of [key, title]) assert.doesNotMatch(filterOf(`${name}:1`, knobs).problem, /no column/, name);
 });

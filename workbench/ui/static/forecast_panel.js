@@ -1,2 +1,2 @@
-/* sources sha256:867803e0aed03f3237593b5e2c3b8d411dac5448862e57e00f0f8a0565de81eb */
+/* sources sha256:d64f6e16351215f010e45b41a814be4b429aa7d74f5f63e1be7cb63388e69d5f */
 var n={render({el:e}){e.hidden=!0}};function i(e){let t,o=r=>t=r;return e.on("change:connected",o),e.set("connected",!0),e.off("change:connected",o),e.set("connected",void 0),t}function c(e){let t=i(e);t?.comm?.on_msg&&t._handle_comm_msg({content:{data:{}}}).catch(()=>{let{_handle_comm_msg:o}=Object.getPrototypeOf(Object.getPrototypeOf(t));t.comm.on_msg(r=>o.call(t,r)),t.comm.send({method:"request_state"})})}function a(e){return typeof e=="function"?()=>a(e()):{...e,initialize(t){return c(t.model),e.initialize?.(t)}}}var u=a(n);export{u as default};

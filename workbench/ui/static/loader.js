@@ -1,2 +1,2 @@
-/* sources sha256:867803e0aed03f3237593b5e2c3b8d411dac5448862e57e00f0f8a0565de81eb */
+/* sources sha256:d64f6e16351215f010e45b41a814be4b429aa7d74f5f63e1be7cb63388e69d5f */
 var o=globalThis[Symbol.for("workbench widgets")]??=new Map;function r(n){if(!o.has(n)){let i=URL.createObjectURL(new Blob([n],{type:"text/javascript"})),e=import(i).finally(()=>URL.revokeObjectURL(i));o.set(n,e.then(t=>t.default)),e.catch(()=>o.delete(n))}return o.get(n)}var l=()=>{let n,i=e=>n??=r(e.get("_code")).then(t=>typeof t=="function"?t():t);return{async initialize(e){let{model:t}=e,a=await(await i(t)).initialize?.(e);return()=>{a?.(),t.set("_code","")}},async render(e){return(await i(e.model)).render?.(e)}}};export{l as default};

@@ -1,4 +1,4 @@
-/* sources sha256:867803e0aed03f3237593b5e2c3b8d411dac5448862e57e00f0f8a0565de81eb
+/* sources sha256:d64f6e16351215f010e45b41a814be4b429aa7d74f5f63e1be7cb63388e69d5f
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

@@ -3,6 +3,7 @@
 //   bert tiny              both words, anywhere in name, id, tags, note, state, owner, device
 //   state:running tag:x    a word in one column; `tag:` and `state:` want its beginning
 //   loss<2.5 lr>=1e-3      a number of the table or of the recipe (the end of its path is enough)
+//   progress>50            of a hundred, as the column shows it; 50% is the same
 //   optimizer:lans         a choice or text of the recipe
 //   started>yesterday      later than that day; >= from it on, : on it; started:2h within the last two hours
 //   race:mine              the runs of a race; sweep: and tuning: alike
@@ -44,7 +45,7 @@ const TEXTS = {
 const BEGINNINGS = new Set(["tag", "tags", "state", "status"]);
 const NUMBERS = {
   step: (row) => row.step,
-  progress: (row) => row.progress,
+  progress: (row) => (typeof row.progress === "number" ? Number((100 * row.progress).toFixed(6)) : null),
   loss: (row) => row.loss,
   heldout: (row) => row.heldout_loss,
   "held-out": (row) => row.heldout_loss,
@@ -149,7 +150,7 @@ function textTest(texts, value, beginning) {
 }
 
 function numberTest(key, sign, value, read) {
-  const wanted = numberOf(value);
+  const wanted = numberOf(key === "progress" ? value.replace(/%$/, "") : value);
   if (Number.isNaN(wanted)) return { problem: `${key}${sign}${value}: '${value}' is not a number` };
   return {
     test: (row) => {
@@ -202,13 +203,14 @@ export class Knobs {
     this.all = [...Object.keys(same), ...Object.keys(differ)];
   }
 
-  /** Paths that a name stands for: itself, those that end with it, and the kind of an axis or choice. */
+  /** Paths that a name stands for: itself, those that end with it, the kind of an axis or choice, or a column's title. */
   paths(name) {
     const lower = (path) => path.toLowerCase();
     const exact = this.all.filter((path) => lower(path) === name);
     if (exact.length) return exact;
     const ends = [`.${name}`, `.${name}.kind`];
-    return this.all.filter((path) => lower(path) === `${name}.kind` || ends.some((end) => lower(path).endsWith(end)));
+    const found = this.all.filter((path) => lower(path) === `${name}.kind` || ends.some((end) => lower(path).endsWith(end)));
+    return found.length ? found : this.all.filter((path) => lower(titleOf(path)) === name);
   }
 
   /** Paths that hold all of these words, in themselves or in what they are for. */
