@@ -113,6 +113,11 @@ def test_every_digit_of_a_recipe_is_repeated(recipe: Recipe, root: Path, noteboo
     assert names["recipe"] == recipe
 
 
+def test_a_share_of_a_step_is_the_step_that_was_trained(root: Path, notebook: Callable[..., Path]) -> None:
+    recipe = presets.fast().with_(budget={"amount": 10.5, "unit": "steps"})
+    assert composed(notebook(finished(recipe, root).id))["recipe"] == recipe.with_(budget="11 steps")
+
+
 def test_that_a_budget_of_time_depends_on_the_machine_is_said(
     corpus: Path, root: Path, notebook: Callable[..., Path]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from pprint import pformat
@@ -257,6 +258,9 @@ def _parameters(**values: tuple[Any, str]) -> str:
 
 def _budget_text(budget: Budget) -> str:
     """A budget as text that reads back as the same number."""
+    if budget.unit != "seconds" and not budget.amount.is_integer():
+        # Of an earlier version, or given as a number: the last step is trained whole.
+        budget = budget.model_copy(update={"amount": float(math.ceil(budget.amount))})
     text = str(budget)
     return text if parse_budget(text)["amount"] == budget.amount else f"{budget.amount!r} {budget.unit}"
 

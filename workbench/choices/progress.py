@@ -81,8 +81,10 @@ def parse_budget(text: str) -> dict[str, Any]:
     unit, factor = _UNITS[match[3]]
     # People write 1_000 and 1,000 alike.
     number = float(match[1].replace("_", "").replace(",", ""))
-    # Rounded: 1.001k steps are 1001 of them.
-    amount = float(f"{number * _SIZES[match[2]] * factor:.15g}")
+    amount = number * _SIZES[match[2]] * factor
+    if unit != "seconds":
+        # 1.001k steps are 1001 of them, which the product only nearly is.
+        amount = float(f"{amount:.15g}")
     if amount > _MOST_AMOUNT:
         raise AmountError(f"'{text:.60}' is more than any run spends; write at most {_MOST_AMOUNT:.0e} {unit}")
     if unit != "seconds" and amount > 0 and not amount.is_integer():
