@@ -140,7 +140,8 @@ def test_another_checkpoint_keeps_the_edits(lab: Lab, tmp_path: Path, monkeypatc
     assert "cannot be forked from step-10: " in answers[-1].text, answers
     assert answers[-1].text.endswith("its other checkpoints are 20")
     assert lab.launch_button.description == "Fork from step 10"
-    lab.composer.load(lab.composer.recipe.with_(budget="10 steps"), lab.composer.recipe)
+    lab.forking.bar.steps.value = 20
+    lab.composer.load(lab.composer.recipe.with_(budget="21 steps"), lab.composer.recipe)
     assert "raise the budget" in lab.composer.verdict.value
     lab.composer.say("90 seconds are spent already", bad=True)
     told: list[str] = []
