@@ -25,8 +25,9 @@ def test_a_driver_that_has_ended_leaves_no_zombie_in_a_kernel(planned: Callable[
     folder = written(planned())
     folder.write_state("finished", "")
     assert driver.start_driver(folder, folder.path)
-    (child,) = [each for each in psutil.Process().children() if str(folder.path) in each.cmdline()]
-    wait_until(lambda: not psutil.pid_exists(child.pid), 30, "the end of the driver, and of what is left of it")
+    pid = driver._children[folder.path].pid
+    assert psutil.pid_exists(pid)
+    wait_until(lambda: not psutil.pid_exists(pid), 30, "the end of the driver, and of what is left of it")
 
 
 class FullLog(io.StringIO):

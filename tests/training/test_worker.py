@@ -74,7 +74,7 @@ def test_a_run_from_start_to_finish(tiny: Recipe, live: Live) -> None:
     assert result["stopped_early"] is False
     kinds = [event["kind"] for event in run.telemetry.events]
     assert [kind for kind in kinds if kind not in ("checkpoint", "measurement")] == [
-        "compile",
+        "warm-up",
         "start",
         "evaluation",
         "evaluation",
