@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +50,35 @@ def test_measured_once_per_mode(measurements: list[Mode]) -> None:
     # Kernels are timed one by one, also for recipes that are compiled.
     calibrated(MODE._replace(compiled=True))
     assert measurements == [MODE, MODE._replace(threads=2), MODE._replace(precision="bf16")]
+
+
+def test_whoever_comes_meanwhile_waits_and_takes_what_was_measured(
+    measurements: list[Mode], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two kernels that open a Lab on a new machine: at once, they would measure each other."""
+    quick, within, said = calibration.measured, threading.Event(), list[str]()
+
+    def slow(mode: Mode, poll: object = None) -> Rates:
+        assert not within.is_set(), "two measurements at once"
+        within.set()
+        time.sleep(0.6)
+        within.clear()
+        return quick(mode, poll)
+
+    def leave() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(calibration, "measured", slow)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(calibrated, MODE)
+        assert within.wait(30)
+        others = [pool.submit(calibrated, mode, said.append) for mode in (MODE, MODE._replace(threads=2))]
+        with pytest.raises(KeyboardInterrupt):
+            calibrated(MODE, poll=leave)
+        assert first.result() == RATES
+        assert [other.result() for other in others] == [RATES, RATES]
+    assert sorted(measurements) == [MODE, MODE._replace(threads=2)]
+    assert said.count("waiting for another process that measures this machine") == 2
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"subject": 1}', "[]", None])

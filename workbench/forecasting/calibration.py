@@ -13,11 +13,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import psutil
 import torch
+from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from workbench.cache_folder import cache_folder
@@ -48,6 +49,7 @@ TABLE = (16384, 256)
 DEAR_SECONDS = 0.2
 """An optimizer that takes longer at one side is not measured at the next."""
 TIMEOUT_SECONDS = 600.0
+_POLL_SECONDS = 0.2
 POLL_SECONDS = 0.3
 """Between two questions whether a measurement is still wanted."""
 
@@ -66,25 +68,16 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None, poll: Calla
         WorkbenchError: the measuring process failed; the end of its stderr is quoted.
     """
     # Of single kernels: they serve recipes that are compiled, too.
-    mode = mode._replace(compiled=False)
-    folder = cache_folder() / FOLDER
-    subject = _subject(mode)
-    line = (
-        "measuring this machine, once for runs of this precision on as many threads: "
-        "about 20 s, longer where others work"
-    )
-    # A damaged record is measured again.
-    with contextlib.suppress(ValidationError):
-        if (record := recalled(folder, NAME, subject)) is not None:
-            known = Rates.model_validate(record.value)
-            product = product_benchmark(mode).recalled(folder)
-            why = contradiction({"product": known.product}, product) if product else ""
-            if not why or record.age_seconds < RETRY_SECONDS:
-                return known
-            line = f"measuring this machine again, which was slow when it was measured: the matrix {why}"
-    if say is not None:
-        say(line)
-    return _kept(mode, measured(mode, poll))
+    mode, say, poll = mode._replace(compiled=False), say or (lambda line: None), poll or (lambda: None)
+    known, _ = _remembered(mode)
+    if known is None:
+        with _alone(say, poll):
+            # Whoever was waited for may have measured it.
+            known, line = _remembered(mode)
+            if known is None:
+                say(line)
+                known = _kept(mode, measured(mode, poll))
+    return known
 
 
 def measured_again(mode: Mode, say: Callable[[str], None]) -> Rates:
@@ -97,8 +90,48 @@ def measured_again(mode: Mode, say: Callable[[str], None]) -> Rates:
         WorkbenchError: the measuring process failed; the end of its stderr is quoted.
     """
     mode = mode._replace(compiled=False)
-    say("measuring this machine again: about 20 s, longer where others work")
-    return _kept(mode, measured(mode, fresh=True))
+    with _alone(say, lambda: None):
+        say("measuring this machine again: about 20 s, longer where others work")
+        return _kept(mode, measured(mode, fresh=True))
+
+
+@contextlib.contextmanager
+def _alone(say: Callable[[str], None], poll: Callable[[], None]) -> Iterator[None]:
+    """While this lasts no other process measures: two at once would take each other's time."""
+    folder = cache_folder() / FOLDER
+    with contextlib.ExitStack() as held:
+        # Where nothing can be written, nothing is remembered either.
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock, told = FileLock(folder / "measuring.lock"), False
+            while not lock.is_locked:
+                try:
+                    held.enter_context(lock.acquire(timeout=_POLL_SECONDS))
+                except Timeout:
+                    poll()
+                    if not told:
+                        say("waiting for another process that measures this machine")
+                    told = True
+        yield
+
+
+def _remembered(mode: Mode) -> tuple[Rates | None, str]:
+    """The rates that still hold; else None, and what is said before they are measured."""
+    folder = cache_folder() / FOLDER
+    line = (
+        "measuring this machine, once for runs of this precision on as many threads: "
+        "about 20 s, longer where others work"
+    )
+    # A damaged record is measured again.
+    with contextlib.suppress(ValidationError):
+        if (record := recalled(folder, NAME, _subject(mode))) is not None:
+            known = Rates.model_validate(record.value)
+            product = product_benchmark(mode).recalled(folder)
+            why = contradiction({"product": known.product}, product) if product else ""
+            if not why or record.age_seconds < RETRY_SECONDS:
+                return known, ""
+            line = f"measuring this machine again, which was slow when it was measured: the matrix {why}"
+    return None, line
 
 
 def _kept(mode: Mode, rates: Rates) -> Rates:
