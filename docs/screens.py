@@ -63,7 +63,7 @@ class Studio:
             "progressive dropping": lambda: presets.pld().with_(name=name, **WATCHED),
             "stacking, MSLT": lambda: presets.mslt().with_(name=name, **WATCHED),
             "finished": lambda: tiny.with_(budget={"amount": 200, "evaluations": 4}),
-            "failed": lambda: tiny.with_(data={"paths": [str(self.corpus / "not-there.txt")]}),
+            "failed": lambda: tiny.with_(execution={"micro_batch_size": "auto", "memory_gib": 0.001}),
         }.get(name, lambda: tiny)()
         # States of a second are not to wait for the two that are watched, which have the cores for minutes.
         run = launch(recipe, runs_dir=self.server.runs, queue=name in BOTH)
