@@ -58,15 +58,17 @@ class Studio:
         return self.runs[name]
 
     def _launch(self, name: str) -> Run:
-        tiny = tiny_recipe(self.corpus, steps=1_000_000, name=name)
+        tiny, gone = tiny_recipe(self.corpus, steps=1_000_000, name=name), self.corpus.with_name("gone.jsonl")
         recipe = {
             "progressive dropping": lambda: presets.pld().with_(name=name, **WATCHED),
             "stacking, MSLT": lambda: presets.mslt().with_(name=name, **WATCHED),
             "finished": lambda: tiny.with_(budget={"amount": 200, "evaluations": 4}),
-            "failed": lambda: tiny.with_(execution={"micro_batch_size": "auto", "memory_gib": 0.001}),
+            "failed": lambda: tiny.with_(data={"paths": [str(shutil.copy(self.corpus, gone))]}),
         }.get(name, lambda: tiny)()
         # States of a second are not to wait for the two that are watched, which have the cores for minutes.
         run = launch(recipe, runs_dir=self.server.runs, queue=name in BOTH)
+        # A text that is deleted before it is read; one that is not there would not be launched.
+        gone.unlink(missing_ok=True)
         wait = {"failed": ("failed",), "finished": ("finished",)}.get(name, ("running", *FINAL))
         wait_until(lambda: run.status in wait, PATIENCE_SECONDS, f"the run '{name}'")
         if name in ("paused", "stopped"):
