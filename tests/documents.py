@@ -9,7 +9,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import pytest
 
 from tests.runs.conftest import kill_processes_of
@@ -37,6 +39,11 @@ class Executed:
 def blocks(path: Path, language: str) -> list[str]:
     """Contents of the fenced blocks of one language."""
     return [body for name, body in _FENCE.findall(path.read_text(encoding="utf-8")) if name == language]
+
+
+def code_cells(path: Path) -> list[Any]:
+    """The code cells of a notebook."""
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
 
 
 def commands(path: Path) -> list[str]:

@@ -18,10 +18,10 @@ import pytest
 from papermill.exceptions import PapermillExecutionError
 
 import workbench
-from tests.documents import ROOT, Executed, blocks, without_compiler
+from tests.documents import ROOT, Executed, blocks, code_cells, without_compiler
 from tests.forecasting.machine_rates import RATES
 from workbench.bench import ladder
-from workbench.errors import RecipeError, RunFailed, WorkbenchError
+from workbench.errors import RunFailed, WorkbenchError
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -42,29 +42,29 @@ class TestRules:
         assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
 
     def test_stripped(self, path: Path) -> None:
-        for cell in _code(path):
+        for cell in code_cells(path):
             assert cell.outputs == []
             assert cell.execution_count is None
 
     def test_first_code_cell_holds_the_parameters(self, path: Path) -> None:
-        tags = [cell.metadata.get("tags", []) for cell in _code(path)]
+        tags = [cell.metadata.get("tags", []) for cell in code_cells(path)]
         assert tags[0] == ["parameters"]
         assert not any("parameters" in later for later in tags[1:])
 
     def test_cells_are_short(self, path: Path) -> None:
-        for cell in _code(path):
+        for cell in code_cells(path):
             assert len(cell.source.splitlines()) <= LONGEST_CELL, cell.id
 
     def test_all_it_needs_of_us_is_wb(self, path: Path) -> None:
-        for cell in _code(path):
+        for cell in code_cells(path):
             assert inner_imports(cell.source) == [], cell.id
 
     def test_every_name_of_wb_exists(self, path: Path) -> None:
-        assert {name for cell in _code(path) for name in names_of_wb(cell.source)} <= set(workbench.__all__)
+        assert {name for cell in code_cells(path) for name in names_of_wb(cell.source)} <= set(workbench.__all__)
 
     def test_papermill_can_read_every_parameter(self, path: Path) -> None:
         parameters = papermill.inspect_notebook(str(path))
-        assert set(re.findall(r"^(\w+) = ", _code(path)[0].source, re.MULTILINE)) == set(parameters)
+        assert set(re.findall(r"^(\w+) = ", code_cells(path)[0].source, re.MULTILINE)) == set(parameters)
 
 
 def names_of_wb(source: str) -> set[str]:
@@ -132,7 +132,7 @@ def test_refused_parameters_leave_no_results_of_an_earlier_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    parameters, first, *_ = (cell.source for cell in _code(FOLDER / f"{stem}.ipynb"))
+    parameters, first, *_ = (cell.source for cell in code_cells(FOLDER / f"{stem}.ipynb"))
     exec(parameters, names)
     earlier = [tmp_path / name for name in written]
     for path in earlier:
@@ -161,7 +161,7 @@ def test_train_ends_with_pictures_and_results(readme: Executed) -> None:
     assert (suite.get("errors"), suite.get("failures")) == ("0", "0")
     executed = readme.folder / "out.ipynb"
     assert executed.stat().st_size < MOST_OUTPUT_BYTES
-    outputs = [output for cell in _code(executed) for output in cell.outputs]
+    outputs = [output for cell in code_cells(executed) for output in cell.outputs]
     assert any("image/png" in output.get("data", {}) for output in outputs)
     assert any("target met" in output.get("text", "") for output in outputs)
 
@@ -192,7 +192,7 @@ def test_missed_target_fails_but_leaves_results(place: Path, learnable: list[str
     assert suite.get("failures") == "1"
     shown = [
         output.get("data", {}).get("text/html", "")
-        for cell in _code(place / "10_train.ipynb")
+        for cell in code_cells(place / "10_train.ipynb")
         for output in cell.outputs
     ]
     assert any("&lt;b&gt;tiny" in html for html in shown)
@@ -206,7 +206,7 @@ def test_a_failed_run_fails_its_notebook_with_its_reason(place: Path) -> None:
     missing.write_text('{"other": "text"}\n')
     data = {"kind": "files", "paths": [str(missing)]}
     given = {"overrides": [f"data={json.dumps(data)}"], "runs_dir": str(place / "runs"), "budget": "5 steps"}
-    *cells, judge = _code(FOLDER / "10_train.ipynb")
+    *cells, judge = code_cells(FOLDER / "10_train.ipynb")
     names: dict[str, Any] = {}
     for cell in cells:
         # That one shows the run in the notebook's page, second by second.
@@ -224,61 +224,13 @@ def test_a_failed_run_fails_its_notebook_with_its_reason(place: Path) -> None:
     assert "no-such-text.jsonl" in found["error"]
 
 
-@pytest.mark.parametrize(
-    ("stem", "given", "said"),
-    [
-        ("10_train", {"budget": 0}, "budget: 0 has no unit"),
-        ("10_train", {"overrides": 5}, "changes are a list of PATH=VALUE texts"),
-        ("10_train", {"target_loss": "abc"}, "target_loss: 'abc' is no held-out loss; give nats, such as 6.5, or none"),
-        ("10_train", {"seed": "x"}, "seed: must be a whole number"),
-        ("00_quickstart", {"budget": 0}, "budget: 0 has no unit"),
-        ("00_quickstart", {"overrides": 5}, "changes are a list of PATH=VALUE texts"),
-        ("20_race", {"seeds": "two"}, "seeds: 'two' is neither a number of seeds nor a list of them"),
-        ("20_race", {"budget": 0}, "budget: 0 has no unit"),
-        ("22_sweep", {"seeds": "two"}, "seeds: 'two' is neither a number of seeds nor a list of them"),
-        ("22_sweep", {"points": "two"}, "runs: how many points is a whole number"),
-        ("40_pld", {"overrides": 5}, "changes are a list of PATH=VALUE texts"),
-        ("41_lans", {"rows": ["abc"]}, "data.batch_size.kind: unknown value 'abc'"),
-        ("41_lans", {"rows": "abc"}, "data.batch_size.kind: unknown value 'abc'"),
-        ("42_mslt", {"overrides": 5}, "changes are a list of PATH=VALUE texts"),
-        ("43_execution", {"budget": 0}, "budget: 0 has no unit"),
-    ],
-)
-def test_parameters_of_the_wrong_kind_are_refused_before_anything_trains(
-    stem: str, given: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    # Before a run is launched, or at the call that launches the first: a race or sweep has no other.
-    parameters, *cells = (cell.source for cell in _code(FOLDER / f"{stem}.ipynb"))
-    names: dict[str, Any] = {}
-    exec(parameters, names)
-    names |= {**given, "runs_dir": str(tmp_path / "runs")}
-    with pytest.raises(WorkbenchError, match=re.escape(said)):
-        _executed(cells[:2], names)
-    assert not list((tmp_path / "runs").glob("*"))
-
-
-def _executed(cells: list[str], names: dict[str, Any]) -> None:
-    for cell in cells:
-        exec(cell, names)
-
-
-def test_wrong_request_says_what_is_legal() -> None:
-    """Here: that papermill shows what a cell raised is seen above, and a kernel takes seconds."""
-    cells = {cell.id: cell.source for cell in _code(FOLDER / "10_train.ipynb")}
-    names: dict[str, Any] = {}
-    exec(cells["parameters"], names)
-    with pytest.raises(RecipeError, match="did you mean 'fast'"):
-        exec(cells["compose"], names | {"preset": "fsat"})
-
-
 @pytest.mark.process
 def test_quickstart_headless(place: Path, learnable: list[str]) -> None:
     run_notebook(place, "00_quickstart", overrides=learnable, budget="20 steps")
     assert (place / "00_quickstart.ipynb").stat().st_size < MOST_OUTPUT_BYTES
-    outputs = [output for cell in _code(place / "00_quickstart.ipynb") for output in cell.outputs]
+    outputs = [output for cell in code_cells(place / "00_quickstart.ipynb") for output in cell.outputs]
     assert not any(output.output_type == "error" for output in outputs)
-    by_cell = {cell.id: cell.outputs for cell in _code(place / "00_quickstart.ipynb")}
+    by_cell = {cell.id: cell.outputs for cell in code_cells(place / "00_quickstart.ipynb")}
     assert "progressive_drop" in by_cell["compose"][0]["data"]["text/html"]
     ended = "".join(output["text"] for output in by_cell["wait"])
     assert all(name in ended for name in ("every layer", "dropping layers")), ended
@@ -310,7 +262,7 @@ class TestClaims:
         """All cells up to the race, which is only planned, on a machine that never was."""
         planned = functools.partial(workbench.race, dry_run=True, rates=RATES)
         names: dict[str, Any] = {}
-        for cell in _code(FOLDER / f"{name}.ipynb"):
+        for cell in code_cells(FOLDER / f"{name}.ipynb"):
             exec(cell.source, names)
             if cell.id == "parameters":
                 small = [*learnable, "architecture.layers=4"]
@@ -329,7 +281,7 @@ class TestClaims:
     def test_headless(self, place: Path, learnable: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         without_compiler(monkeypatch)
         run_notebook(place, "43_execution", budget="20 steps", seeds=1, precision="fp32", overrides=learnable)
-        (result,) = (cell.outputs for cell in _code(place / "43_execution.ipynb") if cell.id == "result")
+        (result,) = (cell.outputs for cell in code_cells(place / "43_execution.ipynb") if cell.id == "result")
         assert re.search(r"ours is \d+\.\d\dx as fast as eager, [+-]\d+%", result[0]["text"])
         # The same mathematics: with nothing compiled and one precision, to the last digit that is printed.
         apart = "ours minus eager, held-out loss at the same seed: +0.000 to +0.000 nats"
@@ -340,7 +292,7 @@ def test_the_ladder_s_notebook_does_without_a_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    cells = {cell.id: cell.source for cell in _code(FOLDER / "30_tenfold.ipynb")}
+    cells = {cell.id: cell.source for cell in code_cells(FOLDER / "30_tenfold.ipynb")}
     exec(cells["study"], {"Path": Path})
     assert "the command above makes one" in capsys.readouterr().out
     (command,) = re.findall(r"^workbench (.*)$", _text(FOLDER / "30_tenfold.ipynb"), re.MULTILINE)
@@ -349,7 +301,7 @@ def test_the_ladder_s_notebook_does_without_a_study(
 
 def test_all_rungs_can_be_tried_in_the_ladder_s_workshop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With the notebook's own options: the last rung is reached after minutes."""
-    cells = {cell.id: cell.source for cell in _code(FOLDER / "30_tenfold.ipynb")}
+    cells = {cell.id: cell.source for cell in code_cells(FOLDER / "30_tenfold.ipynb")}
     names: dict[str, Any] = {}
     exec(cells["parameters"], names)
     names["out"] = str(tmp_path / "ladder.json")
@@ -388,7 +340,7 @@ class TestAccelerate:
     @pytest.mark.process
     def test_headless(self, place: Path, notebook: Any) -> None:
         run_notebook(place, "21_accelerate_model", budget="12 steps")
-        outputs = {cell.id: cell.outputs for cell in _code(place / "21_accelerate_model.ipynb")}
+        outputs = {cell.id: cell.outputs for cell in code_cells(place / "21_accelerate_model.ipynb")}
         assert "are not residual by themselves" in outputs["needs"][0]["text"]
         assert outputs["load"][0]["data"]["text/plain"] == "True"
         assert "stack='bert.encoder.layer'" in outputs["transformers-drop"][0]["data"]["text/plain"]
@@ -406,7 +358,3 @@ def run_notebook(place: Path, name: str, **parameters: Any) -> None:
 
 def _text(path: Path) -> str:
     return "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown")
-
-
-def _code(path: Path) -> list[Any]:
-    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
