@@ -60,8 +60,8 @@ bench: $(STAMP)
 	$(BIN)/python -m workbench bench peers
 
 frontend:
-	$(BIN)/python -m workbench.quantities
-	cd workbench/ui/frontend && npm ci && npm test && npm run build
+	$(BIN)/python -m workbench.telemetry.quantities
+	cd workbench/jupyter/frontend && npm ci && npm test && npm run build
 
 # Of the cards of depth methods, then of the Lab in every state and the three of the README: minutes on two cores.
 pictures: $(STAMP) browser
@@ -78,10 +78,10 @@ browser:
 compat: browser
 	$(MAKE) VENV=.venv-compat .venv-compat/.installed
 	.venv-compat/bin/python -m pip install --quiet "ipykernel==6.31.*"
-	.venv-compat/bin/python -m pytest tests/ui/test_live_kernel.py tests/ui/test_cell_widgets.py tests/browser/test_quickstart.py
+	.venv-compat/bin/python -m pytest tests/jupyter/test_live_kernel.py tests/jupyter/test_cell_widgets.py tests/browser/test_quickstart.py
 
 # The extension of JupyterLab is copied into the environment: where another one was built, it is installed again.
-$(STAMP): pyproject.toml constraints.txt workbench/ui/static/labextension/package.json
+$(STAMP): pyproject.toml constraints.txt workbench/jupyter/static/labextension/package.json
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -c constraints.txt "torch==2.13.0"

@@ -18,15 +18,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from workbench import launch, presets
-from workbench.atomic import write_bytes
-from workbench.errors import unknown
+from workbench.base.errors import unknown
+from workbench.base.files import write_bytes
+from workbench.client.run import Run
 from workbench.plots.activity import Work
 from workbench.plots.layers_static import ENTRIES, Activity, small_png
 from workbench.plots.palette import matplotlib_text
-from workbench.quantities import WORK_PARTS
-from workbench.recipe import Recipe
-from workbench.runs.run import Run
-from workbench.runs.view import RunView
+from workbench.recipes.recipe import Recipe
+from workbench.store.view import RunView
+from workbench.telemetry.quantities import WORK_PARTS
 
 CARDS = Path(__file__).parent.parent / "workbench" / "choices" / "depth"
 PRESETS = {"progressive_drop": "pld", "stacking": "stacking", "multi_stage": "mslt"}

@@ -28,13 +28,13 @@ from tests.browser.conftest import CHROMIUM_NAMES, CHROMIUM_OPTIONS  # noqa: E40
 from tests.browser.jupyter import Notebook, choose_theme, write_notebook  # noqa: E402
 from tests.browser.servers import Server, jupyterlab  # noqa: E402
 from tests.corpus import write_corpus  # noqa: E402
-from tests.runs.tiny import tiny_recipe, wait_until  # noqa: E402
+from tests.tiny_runs import tiny_recipe, wait_until  # noqa: E402
 from workbench import presets  # noqa: E402
-from workbench.errors import unknown  # noqa: E402
-from workbench.forecast import forecast  # noqa: E402
-from workbench.runs.launch import launch  # noqa: E402
-from workbench.runs.run import Run  # noqa: E402
-from workbench.runs.state import FINAL  # noqa: E402
+from workbench.base.errors import unknown  # noqa: E402
+from workbench.client.launch import launch  # noqa: E402
+from workbench.client.run import Run  # noqa: E402
+from workbench.forecasting.forecast import forecast  # noqa: E402
+from workbench.store.state import FINAL  # noqa: E402
 
 OUT = ROOT / "test-results" / "screens"
 IMAGES = ROOT / "docs" / "images"
@@ -102,7 +102,7 @@ class Studio:
         watched = [self.run(one) for one in runs]
         wait_until(lambda: all(run.state.progress >= progress for run in watched), PATIENCE_SECONDS, f"{progress:.0%}")
         ids = [run.id for run in watched]
-        cell = f"from workbench.ui.watch.monitor import Monitor\nMonitor({ids!r}, keep_live=True)"
+        cell = f"from workbench.jupyter.watch.monitor import Monitor\nMonitor({ids!r}, keep_live=True)"
         with self.notebook(name, cell, **options) as page:
             monitor = page.locator(".wb-monitor")
             if monitor.count():

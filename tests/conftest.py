@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from tests.corpus import write_corpus
 from tests.documents import ROOT, Executed, execute, held_without_compiler, without_compiler
-from workbench.runs.queue.settings import write_settings
+from workbench.launchers.queue.settings import write_settings
 
 __all__ = ["held_without_compiler"]
 

@@ -130,7 +130,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Who starts processes may start trainers: they are forked from one that has loaded torch, as in a notebook."""
-    from workbench.runs.launchers import held
+    from workbench.launchers import held
 
     if any(map(item.get_closest_marker, STARTING)):
         os.environ.pop(held.VARIABLE, None)

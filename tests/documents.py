@@ -14,8 +14,8 @@ from typing import Any
 import nbformat
 import pytest
 
-from tests.runs.conftest import kill_processes_of
-from workbench.runs.launchers import held
+from tests.run_folders import kill_processes_of
+from workbench.launchers import held
 
 ROOT = Path(__file__).parent.parent
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -27,7 +27,7 @@ from workbench.choices.knob import MOVES, bounds_of
 from workbench.choices.progress import Budget, Progress
 from workbench.choices.schedules.schedule import Schedule
 from workbench.ops.attention import ATTENTION
-from workbench.recipe import AXES, Recipe
+from workbench.recipes.recipe import AXES, Recipe
 
 ALL_AXES = (*AXES, "schedule", "tokenizer", "batch_rule")
 KINDS = [(axis, kind) for axis in ALL_AXES for kind in registry(axis)]
@@ -255,7 +255,7 @@ def test_schedule_is_finite_within_its_extremes(kind: str) -> None:
 MODULES = sorted(m.name for m in pkgutil.walk_packages(workbench.choices.__path__, "workbench.choices."))
 
 
-@pytest.mark.parametrize("name", [*MODULES, "workbench.errors", "workbench.recipe"])
+@pytest.mark.parametrize("name", [*MODULES, "workbench.base.errors", "workbench.recipes.recipe"])
 def test_examples_in_docstrings_are_true(name: str) -> None:
     module = importlib.import_module(name)
     names = {**vars(module), "torch": torch}

@@ -14,7 +14,7 @@ from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import Objective, TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 # --- optimizers -----------------------------------------------------------------------------------------------------
 

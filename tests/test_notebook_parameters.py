@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.documents import ROOT, code_cells
-from workbench.errors import RecipeError, WorkbenchError
+from workbench.base.errors import RecipeError, WorkbenchError
 
 FOLDER = ROOT / "notebooks"
 

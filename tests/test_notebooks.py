@@ -20,8 +20,8 @@ from papermill.exceptions import PapermillExecutionError
 import workbench
 from tests.documents import ROOT, Executed, blocks, code_cells, without_compiler
 from tests.forecasting.machine_rates import RATES
+from workbench.base.errors import RunFailed, WorkbenchError
 from workbench.bench import ladder
-from workbench.errors import RunFailed, WorkbenchError
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -105,7 +105,7 @@ def test_the_readmes_python_needs_nothing_else_either() -> None:
     [
         ("import workbench as wb\nimport torch\nawait wb.launch(r).wait()", 0),
         ("from workbench.plots.static import facts_html", 1),
-        ("def f():\n    import workbench.runs as runs", 1),
+        ("def f():\n    import workbench.store as runs", 1),
         ("import json, workbench", 1),
         ("from workbench import presets", 1),
         ("import workbenches", 0),

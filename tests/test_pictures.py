@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 from tests.plots.synthetic import trained
-from workbench.quantities import LAYER_STATES
-from workbench.runs.view import RunView
+from workbench.store.view import RunView
+from workbench.telemetry.quantities import LAYER_STATES
 
 MAKER = Path(__file__).parent.parent / "docs" / "pictures.py"
 

@@ -11,10 +11,10 @@ from torch import nn
 
 import workbench.transformers as wt
 from tests.choices.architectures.packing import SMALL, VOCABULARY, documents, label, pack, variants
+from workbench.base.errors import RecipeError
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.pre_ln import PreLN
 from workbench.choices.depth.plan import LayerPlan
-from workbench.errors import RecipeError
 
 # Models of transformers leave as their own class (see tests/choices/architectures/test_transformers.py).
 OURS = [choice for choice in variants() if choice.kind != "transformers"]

@@ -10,35 +10,38 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from workbench import choices, forecast, presets, runs
+    from workbench import choices
     from workbench.accelerated.run import accelerate
-    from workbench.comparison import compare
-    from workbench.opening import experiment
-    from workbench.racing.race import race
-    from workbench.recipe import Recipe
-    from workbench.runs.launch import launch
-    from workbench.runs.run import Run
-    from workbench.sweeping.sweep import sweep
-    from workbench.tuning.tune import tune
-    from workbench.ui.lab.lab import Lab
+    from workbench.client.launch import launch
+    from workbench.client.run import Run
+    from workbench.client.run_list import runs
+    from workbench.experiments.open import experiment
+    from workbench.experiments.race.race import race
+    from workbench.experiments.sweep.sweep import sweep
+    from workbench.experiments.tune.tune import tune
+    from workbench.forecasting.forecast import forecast
+    from workbench.jupyter.comparison import compare
+    from workbench.jupyter.lab.lab import Lab
+    from workbench.recipes import presets
+    from workbench.recipes.recipe import Recipe
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Recipe": "workbench.recipe:Recipe",
+    "Recipe": "workbench.recipes.recipe:Recipe",
     "accelerate": "workbench.accelerated.run:accelerate",
-    "compare": "workbench.comparison:compare",
-    "presets": "workbench.presets",
+    "compare": "workbench.jupyter.comparison:compare",
+    "presets": "workbench.recipes.presets",
     "choices": "workbench.choices",
-    "forecast": "workbench.forecast",  # a callable module: see there
-    "launch": "workbench.runs.launch:launch",
-    "race": "workbench.racing.race:race",
-    "runs": "workbench.runs",  # a callable package: see there
-    "Run": "workbench.runs.run:Run",
-    "sweep": "workbench.sweeping.sweep:sweep",
-    "tune": "workbench.tuning.tune:tune",
-    "experiment": "workbench.opening:experiment",
-    "Lab": "workbench.ui.lab.lab:Lab",
+    "forecast": "workbench.forecasting.forecast:forecast",
+    "launch": "workbench.client.launch:launch",
+    "race": "workbench.experiments.race.race:race",
+    "runs": "workbench.client.run_list:runs",
+    "Run": "workbench.client.run:Run",
+    "sweep": "workbench.experiments.sweep.sweep:sweep",
+    "tune": "workbench.experiments.tune.tune:tune",
+    "experiment": "workbench.experiments.open:experiment",
+    "Lab": "workbench.jupyter.lab.lab:Lab",
 }
 _COMPOSING = ("Recipe", "presets")
 __all__ = [
@@ -52,9 +55,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'workbench' has no attribute '{name}'; it has {', '.join(__all__)}")
     if name in _COMPOSING and "ipykernel" in sys.modules:
         # Who composes in a notebook is about to launch: a trainer loads torch on another core while this kernel does.
-        importlib.import_module("workbench.runs.launchers.held").hold()
+        importlib.import_module("workbench.launchers.held").hold()
     module, _, attribute = _HOMES[name].partition(":")
-    importlib.import_module("workbench.loading").load(module)
+    importlib.import_module("workbench.base.loading").load(module)
     loaded = sys.modules[module]
     value = getattr(loaded, attribute) if attribute else loaded
     globals()[name] = value

@@ -36,12 +36,12 @@ from transformers import modeling_outputs as outputs
 from transformers.utils import can_return_tuple
 
 import workbench.choices  # noqa: F401  (registers every architecture)
+from workbench.base.errors import RecipeError, check_known
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.stack import Stack
 from workbench.choices.choice import registry
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.errors import RecipeError, check_known
 
 # Shape legend: B rows, T positions, D width, V vocabulary rows.
 

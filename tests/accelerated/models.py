@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from workbench.accelerated.run import AcceleratedRun
-from workbench.runs import control
+from workbench.store import control
 
 Start = Callable[..., AcceleratedRun]
 

@@ -23,7 +23,7 @@ from tests.accelerated.models import (
     shuffled,
     stacked,
 )
-from workbench.errors import DataError, RecipeError, RunFailed
+from workbench.base.errors import DataError, RecipeError, RunFailed
 
 # A run asks git for the revision that it runs.
 pytestmark = pytest.mark.process

@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset
 
 from workbench.accelerated.batches import OwnBatch, OwnSteps, check_loader, epoch_of, length_of
-from workbench.errors import DataError
+from workbench.base.errors import DataError
 from workbench.training.batches import StepShape
 
 Pair = namedtuple("Pair", "x y")

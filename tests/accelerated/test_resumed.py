@@ -15,9 +15,9 @@ from torch import nn
 
 import workbench as wb
 from tests.accelerated.models import MostlyFrozen, Start, cross_entropy, shuffled, stacked, stop_after
-from workbench.errors import RecipeError, RunError, RunFailed
-from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder
+from workbench.base.errors import RecipeError, RunError, RunFailed
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import RunFolder
 
 # A run asks git for the revision that it runs.
 pytestmark = pytest.mark.process

@@ -30,14 +30,14 @@ from tests.accelerated.models import (
     stacked,
     stop_after,
 )
-from tests.runs.queue.conftest import new_run, queue  # noqa: F401  (the same fixtures as for the queue)
+from tests.launchers.queue.conftest import new_run, queue  # noqa: F401  (the same fixtures as for the queue)
 from workbench.accelerated.run import AcceleratedRun
-from workbench.errors import RecipeError, RunError, RunFailed
-from workbench.runs.checkpoints import checkpoints
-from workbench.runs.folder import RunFolder
-from workbench.runs.queue.outlook import training_now
-from workbench.runs.queue.queue_folder import Queue
-from workbench.runs.queue.turn import enter
+from workbench.base.errors import RecipeError, RunError, RunFailed
+from workbench.launchers.queue.outlook import training_now
+from workbench.launchers.queue.queue_folder import Queue
+from workbench.launchers.queue.turn import enter
+from workbench.store.checkpoints import checkpoints
+from workbench.store.folder import RunFolder
 from workbench.training.loop import step_seed
 
 # A run asks git for the revision that it runs.

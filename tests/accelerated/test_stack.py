@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from workbench.accelerated.stack import OwnBackbone, Watched, stack_named, stacks
+from workbench.base.errors import RecipeError
 from workbench.choices.depth.plan import LayerPlan
-from workbench.errors import RecipeError
 
 
 class Chain(nn.Module):

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
+from workbench.base.errors import WorkbenchError
+from workbench.base.heap_settings import NAMES, heap_settings
 from workbench.bench.command import BENCHES, main
-from workbench.errors import WorkbenchError
-from workbench.heap_settings import NAMES, heap_settings
 
 
 @pytest.mark.parametrize("name", BENCHES)

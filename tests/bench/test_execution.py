@@ -11,12 +11,12 @@ import pytest
 from pydantic import BaseModel
 from rich.console import Console
 
+from workbench.base.errors import WorkbenchError
 from workbench.bench import execution
 from workbench.bench.execution import EXACT, PLAIN, ROUNDED, Knob, contenders, declared, plain
 from workbench.bench.speed_rounds import SpeedRounds
 from workbench.choices.execution import Execution, Native
-from workbench.errors import WorkbenchError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 
 class Newer(BaseModel):

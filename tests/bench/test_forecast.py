@@ -10,9 +10,9 @@ import pytest
 
 from tests.forecasting.machine_rates import RATES
 from workbench import presets
+from workbench.base.errors import WorkbenchError
 from workbench.bench import forecast as bench
 from workbench.choices.execution import Mode
-from workbench.errors import WorkbenchError
 
 
 def _case(time: float, memory: float, mode: str = "eager", inside: bool = True) -> dict[str, Any]:

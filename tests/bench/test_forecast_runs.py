@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from workbench import presets
+from workbench.base.errors import WorkbenchError
 from workbench.bench import forecast as bench
 from workbench.bench import forecast_runs
 from workbench.bench.forecast_runs import RECIPES, compare_run, whole_runs
-from workbench.errors import WorkbenchError
 
 
 def test_the_recipes_are_of_a_cpu_and_long_enough_for_records_and_evaluations() -> None:

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from tests.bench.test_execution import told
+from workbench.base.errors import RecipeError, WorkbenchError
 from workbench.bench import execution, gpu, optimizer_steps
 from workbench.bench.gpu import PARTS, Part, Setting
-from workbench.errors import RecipeError, WorkbenchError
-from workbench.runs.folder import read_object
+from workbench.store.folder import read_object
 
 
 def on_cpu(learnable: list[str], out: Path) -> list[str]:

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import torch
 
+from workbench.base.errors import RecipeError, WorkbenchError
 from workbench.bench import ladder
 from workbench.bench.ladder import DEFAULT, FINE, ROUGH, TUNED, Arm, Search, climb, fewest_steps, settled, summary
 from workbench.bench.ladder_stage import Train
 from workbench.bench.ladder_tracks import TRACKS, causal
 from workbench.bench.presets import TUNING_SEED
-from workbench.errors import RecipeError, WorkbenchError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 BEST_RATE = 2e-3
 # Nats that each arm lies below the default Trainer at equal steps, and seconds per step.

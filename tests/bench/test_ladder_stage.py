@@ -12,7 +12,7 @@ from workbench.bench import ladder_stage, result
 from workbench.bench.ladder_stage import Arm, Stage
 from workbench.bench.ladder_tracks import causal
 from workbench.bench.result import ResultsFile
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 RECIPE = causal(20)
 TUNED = Arm("tuned", "tuned", "bench.theirs", RECIPE, {"tuned": True})

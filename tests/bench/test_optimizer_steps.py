@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from workbench import presets
+from workbench.base.errors import WorkbenchError
 from workbench.bench import optimizer_steps
 from workbench.bench.optimizer_steps import BASELINE, FOREACH, contenders, measure
-from workbench.errors import WorkbenchError
 from workbench.ops import kernels
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 
 @pytest.fixture

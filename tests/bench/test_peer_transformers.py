@@ -18,7 +18,7 @@ from workbench.bench.contender import Stage
 from workbench.bench.peers import same_maths, trainer
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import TokenStore
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 pytest.importorskip("transformers", reason="needs the package transformers")
 from workbench.bench import peer_transformers

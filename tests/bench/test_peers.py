@@ -15,7 +15,7 @@ from workbench.bench import peers
 from workbench.bench.peers import BEST, DEFAULT, MODERN, SAME, TUNED, UNDROPPED
 from workbench.bench.speed_rounds import SpeedRounds
 from workbench.ops.attention import ATTENTION
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 CHOSEN = {
     TUNED: {"chosen": {"attention": "eager", "workers": 2}},

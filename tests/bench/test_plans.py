@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from workbench.base.errors import WorkbenchError
 from workbench.bench.plans import CASES, claims, main, recipes, table
 from workbench.choices.execution import Native
-from workbench.errors import WorkbenchError
 
 
 def row(median: float | None, seconds: float, **knobs: object) -> dict[str, Any]:

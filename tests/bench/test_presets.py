@@ -13,7 +13,7 @@ import pytest
 
 from workbench import presets
 from workbench.bench import presets as bench
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 
 def each(loss_of: Callable[[Recipe], float]) -> Callable[[Sequence[Recipe]], list[float]]:

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from workbench import presets
+from workbench.base.errors import WorkbenchError
 from workbench.bench.result import ResultsFile, definition, save, spread
-from workbench.errors import WorkbenchError
 
 
 def test_spread_of_readings() -> None:

@@ -8,7 +8,7 @@ from workbench.bench.run_mlm import IGNORED, GroupedRows, ignoring
 from workbench.choices.data.prepare import prepare
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import assemble
 from workbench.training.batches import StepShape, step_batch
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.tiny import tiny_recipe
+from tests.tiny_runs import tiny_recipe
 from workbench.bench.startup import COMMANDS, first_point, measure
-from workbench.runs.catalogue.run_list import runs
+from workbench.client.run_list import runs
 
 
 @pytest.mark.process

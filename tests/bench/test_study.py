@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
+from tests.experiments.race.conftest import held, planned, root, tiny
+from tests.experiments.sweep.conftest import FLOOR, finish
 from tests.forecasting.machine_rates import RATES
-from tests.racing.conftest import held, planned, root, tiny
-from tests.sweeping.conftest import FLOOR, finish
+from workbench.base.errors import TargetMissed, WorkbenchError
 from workbench.bench import study
 from workbench.bench.command import main
 from workbench.bench.result import ResultsFile
 from workbench.bench.study import missing, section_of, warm_starts
 from workbench.bench.study_page import page
 from workbench.bench.study_tracks import TRACKS, Track, arms_of
-from workbench.errors import TargetMissed, WorkbenchError
-from workbench.racing.plan import RacePlan
-from workbench.racing.race import Race
-from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder
-from workbench.runs.run import Run
+from workbench.client.run import Run
+from workbench.experiments.race.plan import RacePlan
+from workbench.experiments.race.race import Race
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import RunFolder
 
 __all__ = ["planned", "root", "tiny"]
 SECTION = {"Optimizer": {"mine": {"optimizer": {"kind": "lion"}}, "no: heads": {"architecture": {"heads": 7}}}}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from workbench.base.errors import WorkbenchError
 from workbench.bench.telemetry import _share, telemetry_overhead
-from workbench.errors import WorkbenchError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 
 def test_alternates_and_keeps_sorts_of_steps_apart(tiny: Recipe) -> None:

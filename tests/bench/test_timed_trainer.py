@@ -7,8 +7,8 @@ import pytest
 from tests.bench.here import said
 from workbench import presets
 from workbench.bench import timed_trainer
-from workbench.recipe import Recipe
-from workbench.telemetry import RECENT
+from workbench.recipes.recipe import Recipe
+from workbench.telemetry.streams import RECENT
 
 
 @pytest.fixture

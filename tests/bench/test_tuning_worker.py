@@ -10,7 +10,7 @@ from tests.bench.here import said
 from workbench import presets
 from workbench.bench import tuning_worker
 from workbench.choices.data.prepare import prepare
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 
 @pytest.fixture

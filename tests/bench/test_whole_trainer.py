@@ -12,7 +12,7 @@ from workbench.bench import whole_trainer
 from workbench.bench.ladder_tracks import TRACKS
 from workbench.bench.peer_transformers import arguments_of
 from workbench.choices.data.prepare import prepare
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 
 @pytest.fixture(autouse=True)

@@ -23,9 +23,9 @@ from tests.browser.kernel_template import template
 from tests.browser.many_runs import trained_run
 from tests.browser.second_try import pytest_runtest_setup as pytest_runtest_setup
 from tests.browser.servers import REPOSITORY, Server, jupyterlab, keep_runs_in
-from workbench.runs.catalogue.run_list import runs
-from workbench.runs.folder import RunFolder
-from workbench.runs.state import FINAL
+from workbench.client.run_list import runs
+from workbench.store.folder import RunFolder
+from workbench.store.state import FINAL
 
 RESULTS = REPOSITORY / "test-results"
 PATIENCE_MS = 60_000  # two cores that also train
@@ -64,7 +64,7 @@ def chromium() -> str:
 def known_machine(shared_cache: Path) -> None:
     """Rates in the modes of presets: every Lab that opens would take most of a minute to measure them.
 
-    Those of :func:`tests.runs.tiny.tiny_recipe`, in fp32, are left to be measured for real.
+    Those of :func:`tests.tiny_runs.tiny_recipe`, in fp32, are left to be measured for real.
     """
     from tests.forecasting.machine_rates import RATES
     from workbench.forecasting import calibration

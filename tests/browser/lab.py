@@ -10,8 +10,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.servers import Server
-from tests.runs.tiny import tiny_recipe
-from workbench.recipe import Recipe
+from tests.tiny_runs import tiny_recipe
+from workbench.recipes.recipe import Recipe
 
 # A preset like any other, but first in the list: the module lists its own functions by their line.
 _PRESET = '''

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from tests.runs.tiny import tiny_recipe
-from workbench.runs.folder import RunFolder, read_json, write_json
-from workbench.runs.launch import launch
+from tests.tiny_runs import tiny_recipe
+from workbench.client.launch import launch
+from workbench.store.folder import RunFolder, read_json, write_json
 
 _SCROLLED = """async () => {
     const box = document.querySelector(".lab-scroll");

@@ -11,8 +11,8 @@ import numpy as np
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.servers import Server
 from workbench import presets
-from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.state import write_state
+from workbench.store.folder import RunFolder, write_json
+from workbench.store.state import write_state
 
 RUNS = 1000
 CHANGES = {
@@ -93,7 +93,7 @@ def knob_changes(page: Any, server: Server, rounds: int = 6) -> dict[str, Any]:
 def many_runs(page: Any, server: Server, root: Path) -> dict[str, Any]:
     """The table of a thousand runs, alone and in the Lab: seconds from the key to all rows, the second time of each."""
     _write_runs(root)
-    imports = "from workbench.ui.lab.lab import Lab\nfrom workbench.ui.runs.runs_table import RunsTable"
+    imports = "from workbench.jupyter.lab.lab import Lab\nfrom workbench.jupyter.runs.runs_table import RunsTable"
     where = repr(str(root))
     write_notebook(server.root / "many.ipynb", [imports, f"RunsTable({where})", f"Lab(runs_dir={where})"])
     notebook = Notebook(page, server, "many.ipynb")

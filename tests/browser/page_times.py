@@ -26,10 +26,10 @@ from tests.browser.page_forms import knob_changes, many_runs
 from tests.browser.page_writer import RECORDS_PER_SECOND, prepare
 from tests.browser.servers import Server, jupyterlab
 from tests.browser.steer import begin
+from workbench.base.errors import WorkbenchError, unknown
 from workbench.bench.result import context
-from workbench.errors import WorkbenchError, unknown
-from workbench.runs.catalogue.run_list import runs as runs_in
-from workbench.runs.folder import RunFolder, write_json
+from workbench.client.run_list import runs as runs_in
+from workbench.store.folder import RunFolder, write_json
 
 TARGETS = {
     "sample_to_pixel_ms_p95": 500.0, "frames_per_second_at_a_million": 20.0, "bytes_per_sample": 1000.0,
@@ -276,7 +276,7 @@ def _watch(page: Any, server: Server, name: str, runs: Path, logs: dict[str, Pat
 
 def _watch_cell(runs: Path, logs: dict[str, Path]) -> str:
     watched = ", ".join(f"wb.Run({name!r}, {str(runs)!r})" for name in logs)
-    return f"from workbench.ui.watch.monitor import Monitor\nview = Monitor([{watched}])\nview"
+    return f"from workbench.jupyter.watch.monitor import Monitor\nview = Monitor([{watched}])\nview"
 
 
 def _type_cell(page: Any, source: str) -> None:

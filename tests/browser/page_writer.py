@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.state import take_lock, write_state
-from workbench.telemetry import TelemetryWriter, stream_path
+from workbench.store.folder import RunFolder, write_json
+from workbench.store.state import take_lock, write_state
+from workbench.telemetry.streams import TelemetryWriter, stream_path
 
 LAYERS = 12
 RECORDS_PER_SECOND = 10.0

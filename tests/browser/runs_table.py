@@ -10,7 +10,7 @@ from tests.browser.servers import Server
 
 def open_table(page: Page, server: Server, name: str, lab: str = "Lab()") -> Notebook:
     """The Lab in the second cell, the imports done in the first."""
-    write_notebook(server.root / name, ["import pathlib\nfrom workbench.ui.lab.lab import Lab", lab])
+    write_notebook(server.root / name, ["import pathlib\nfrom workbench.jupyter.lab.lab import Lab", lab])
     notebook = Notebook(page, server, name)
     notebook.hide_sidebar()
     notebook.run(0)

@@ -30,10 +30,10 @@ from tests.browser.forked_kernels import command as command_of
 REPOSITORY = Path(__file__).resolve().parents[2]
 START_SECONDS = 90
 TURNED_OFF = (
-    "jupyter_server_config.d/workbench.server.json",
-    {"ServerApp": {"jpserver_extensions": {"workbench.server": False}}},
+    "jupyter_server_config.d/workbench.jupyter.server.json",
+    {"ServerApp": {"jpserver_extensions": {"workbench.jupyter.server": False}}},
 )
-"""What `jupyter server extension disable --user workbench.server` writes: a file of the configuration, and its JSON."""
+"""The file and JSON that ``jupyter server extension disable --user workbench.jupyter.server`` writes."""
 # Kernels inherit the server's environment, which is older than the folder whose runs they are to show.
 _STARTUP = """
 import os, pathlib

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.servers import Server
-from workbench.runs.run import Run
+from workbench.client.run import Run
 
 
 class Steer:
@@ -93,8 +93,8 @@ def begin(notebook: Notebook, index: int) -> None:
 
 def long_run(corpus: Path, folder: Path) -> Run:
     """A run that would go on for hours, training, in a folder that only its kernel knows of."""
-    from tests.runs.tiny import tiny_recipe, wait_until, yield_to_others
-    from workbench.runs.launch import launch
+    from tests.tiny_runs import tiny_recipe, wait_until, yield_to_others
+    from workbench.client.launch import launch
 
     live = launch(tiny_recipe(corpus, steps=1_000_000), runs_dir=folder)
     wait_until(lambda: live.status == "running" and live.state.step > 0)
@@ -114,9 +114,9 @@ def trained_meanwhile(corpus: Path, folder: Path) -> Iterator[Run]:
 
 def end(run: Run) -> None:
     """Stop a run and all its forks, whoever steers them."""
-    from tests.runs.tiny import wait_until
-    from workbench.runs.folder import RunFolder
-    from workbench.runs.state import FINAL
+    from tests.tiny_runs import wait_until
+    from workbench.store.folder import RunFolder
+    from workbench.store.state import FINAL
 
     beside = [Run(RunFolder(path)) for path in run.folder.path.parent.iterdir() if (path / "launched.json").exists()]
     for live in beside:

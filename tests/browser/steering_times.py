@@ -27,7 +27,7 @@ from tests.browser.servers import jupyterlab
 from tests.browser.steer import Steer, begin, end, long_run, open_view
 from tests.corpus import write_corpus
 from workbench.bench.result import context
-from workbench.runs.run import Run
+from workbench.client.run import Run
 
 REQUESTS = 24
 LIMIT_SECONDS = 1.0

@@ -12,13 +12,13 @@ from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.servers import Server
-from tests.ui.live import run_folder
+from tests.jupyter.live import run_folder
 from workbench import presets
 
 pytestmark = pytest.mark.browser
 COMPOSER = """
 import pathlib, time
-from workbench.ui.compose.composer import Composer
+from workbench.jupyter.compose.composer import Composer
 composer = Composer()
 begin = composer.composition.begin
 

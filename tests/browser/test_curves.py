@@ -14,16 +14,16 @@ from tests.browser.conftest import RESULTS, Open
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.looks import controls, soon, still, unfit
 from tests.browser.servers import Server
-from tests.runs.tiny import tiny_recipe
+from tests.tiny_runs import tiny_recipe
 
 pytestmark = pytest.mark.browser
 
 CELL = """
 import ipywidgets, pathlib
-from workbench.recipe import Recipe
-from workbench.ui.compose.composer import Composer
-from workbench.ui.compose.forecast_panel import ForecastPanel
-from workbench.ui.page import Page
+from workbench.recipes.recipe import Recipe
+from workbench.jupyter.compose.composer import Composer
+from workbench.jupyter.compose.forecast_panel import ForecastPanel
+from workbench.jupyter.page import Page
 recipe = Recipe.from_json(pathlib.Path("tiny.json").read_text(encoding="utf-8"))
 panel = ForecastPanel()
 composer = Composer(recipe, changed=lambda: panel.show(composer.recipe))

@@ -15,11 +15,11 @@ from tests.browser.jupyter import Notebook, choose_theme
 from tests.browser.lab import long_recipe, open_lab, watch_first, write_lab
 from tests.browser.looks import controls, expect_curve, still, unfit
 from tests.browser.servers import Server
-from tests.runs.tiny import wait_until, yield_to_others
-from workbench.runs.catalogue.run_list import runs
-from workbench.runs.launch import launch
-from workbench.runs.run import Run
-from workbench.runs.state import FINAL
+from tests.tiny_runs import wait_until, yield_to_others
+from workbench.client.launch import launch
+from workbench.client.run import Run
+from workbench.client.run_list import runs
+from workbench.store.state import FINAL
 
 pytestmark = pytest.mark.browser
 

@@ -17,13 +17,13 @@ from tests.browser.many_runs import six
 from tests.browser.runs_table import action, chosen, in_sight, line, names, open_table
 from tests.browser.servers import Server
 from tests.browser.steer import trained_meanwhile
-from tests.ui.live import run_folder
-from workbench.runs.control import write_knobs
-from workbench.runs.folder import RunFolder, read_json, write_json
-from workbench.runs.labels import label
-from workbench.runs.queue.settings import write_settings
-from workbench.runs.queue.turn import enter
-from workbench.runs.state import write_state
+from tests.jupyter.live import run_folder
+from workbench.launchers.queue.settings import write_settings
+from workbench.launchers.queue.turn import enter
+from workbench.store.control import write_knobs
+from workbench.store.folder import RunFolder, read_json, write_json
+from workbench.store.labels import label
+from workbench.store.state import write_state
 
 pytestmark = pytest.mark.browser
 _ON_TOP = """cell => {

@@ -14,8 +14,8 @@ from jupyter_client.manager import KernelManager
 
 from tests.browser.forked_kernels import command
 from tests.browser.kernel_template import template
-from tests.runs.tiny import wait_until
-from tests.ui.kernel import SECONDS, Kernel
+from tests.jupyter.kernel import SECONDS, Kernel
+from tests.tiny_runs import wait_until
 
 pytestmark = pytest.mark.process
 

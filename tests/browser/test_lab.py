@@ -13,8 +13,8 @@ from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.lab import stop_selected
 from tests.browser.looks import expect_curve, soon
 from tests.browser.servers import Server
-from tests.runs.tiny import yield_to_others
-from workbench.runs.catalogue.run_list import runs
+from tests.tiny_runs import yield_to_others
+from workbench.client.run_list import runs
 
 pytestmark = pytest.mark.browser
 
@@ -85,7 +85,7 @@ def letters_are_no_notebook_commands(page: Page, notebook: Notebook) -> None:
 SLOW_PICKS = """
 import time
 import workbench as wb
-from workbench.ui.compose import composer
+from workbench.jupyter.compose import composer
 recipe_of = composer.recipe_of
 composer.recipe_of = lambda *asked: (time.sleep(1), recipe_of(*asked))[1]
 wb.Lab()

@@ -14,18 +14,18 @@ from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, choose_theme, write_notebook
 from tests.browser.looks import unfit
 from tests.browser.servers import Server
+from tests.experiments.race import conftest as racing
+from tests.experiments.sweep import conftest as sweeping
+from tests.experiments.tune import conftest as tunings
 from tests.forecasting.machine_rates import RATES
-from tests.racing import conftest as racing
-from tests.runs.tiny import tiny_recipe
-from tests.sweeping import conftest as sweeping
-from tests.tuning import conftest as tunings
-from workbench.racing.advance import advance
-from workbench.racing.entering import enter as enter_race
-from workbench.racing.race import Race
-from workbench.sweeping.entering import enter as enter_sweep
-from workbench.sweeping.sweep import Sweep
-from workbench.tuning.entering import enter as enter_tuning
-from workbench.tuning.tune import Tuning
+from tests.tiny_runs import tiny_recipe
+from workbench.experiments.race.advance import advance
+from workbench.experiments.race.race import Race
+from workbench.experiments.race.validate import enter as enter_race
+from workbench.experiments.sweep.sweep import Sweep
+from workbench.experiments.sweep.validate import enter as enter_sweep
+from workbench.experiments.tune.tune import Tuning
+from workbench.experiments.tune.validate import enter as enter_tuning
 
 pytestmark = pytest.mark.browser
 SCREEN: ViewportSize = {"width": 1280, "height": 720}
@@ -188,7 +188,7 @@ def test_a_race_a_tuning_and_a_sweep_in_the_lab(
 
 def test_a_sweep_in_a_cell_shows_one_picture(page: Page, server: Server, sweep: Sweep) -> None:
     """The interactive one; the static one is in what is saved, for whoever has no kernel."""
-    code = f"from workbench.sweeping.sweep import Sweep\nSweep({str(sweep.folder.path)!r}).watch()"
+    code = f"from workbench.experiments.sweep.sweep import Sweep\nSweep({str(sweep.folder.path)!r}).watch()"
     write_notebook(server.root / "sweep.ipynb", [code])
     notebook = Notebook(page, server, "sweep.ipynb")
     page.set_viewport_size(SCREEN)

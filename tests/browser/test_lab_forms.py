@@ -13,9 +13,9 @@ from tests.browser.jupyter import Notebook, be_too_busy_for_anywidget
 from tests.browser.lab import knob, open_lab
 from tests.browser.looks import soon, still
 from tests.browser.servers import Server, find_kernel
-from tests.runs.tiny import wait_until, yield_to_others
-from workbench.runs.catalogue.run_list import runs
-from workbench.runs.state import FINAL
+from tests.tiny_runs import wait_until, yield_to_others
+from workbench.client.run_list import runs
+from workbench.store.state import FINAL
 
 pytestmark = pytest.mark.browser
 SCREENS = {"desk": (1440, 900), "laptop": (1280, 720), "150%": (960, 600)}

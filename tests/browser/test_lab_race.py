@@ -13,14 +13,14 @@ from tests.browser.conftest import RESULTS
 from tests.browser.lab import knob, open_lab
 from tests.browser.looks import soon
 from tests.browser.servers import Server
+from tests.experiments.sweep import conftest as sweeping
 from tests.forecasting.machine_rates import RATES
-from tests.runs.conftest import kill_processes_of
-from tests.runs.tiny import tiny_recipe
-from tests.sweeping import conftest as sweeping
-from workbench.racing.race import Race
-from workbench.racing.race_folder import RaceFolder
-from workbench.sweeping.entering import enter as enter_sweep
-from workbench.sweeping.sweep import Sweep
+from tests.run_folders import kill_processes_of
+from tests.tiny_runs import tiny_recipe
+from workbench.experiments.race.race import Race
+from workbench.experiments.race.race_folder import RaceFolder
+from workbench.experiments.sweep.sweep import Sweep
+from workbench.experiments.sweep.validate import enter as enter_sweep
 
 pytestmark = pytest.mark.browser
 STEPS = 60

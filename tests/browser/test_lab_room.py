@@ -20,7 +20,7 @@ _CELLS = [
     f"lab._put(recipe.with_(execution={{'precision': 'bf16'}}), {_TOLD!r})",
     "lab.composer.show.value = 'JSON'\nlab.composer.show.value = 'Form'\n"
     "lab.forecast._offered_for_run = True\n"
-    "from workbench.ui.compose.forecast_panel import _NO_FORECAST\n"
+    "from workbench.jupyter.compose.forecast_panel import _NO_FORECAST\n"
     "lab.forecast.beside.value = f\"<p class='wb-soft'>quickstart: {_NO_FORECAST}</p>\"\n"
     "lab.forecast._draw()",
     "lab.forecast.line.value = f\"<p>{'20 min, and once, reading the text and learning its tokens. ' * 6}</p>\"",

@@ -11,9 +11,9 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.jupyter import Notebook
 from tests.browser.lab import write_lab
 from tests.browser.servers import Server
-from tests.runs.tiny import wait_until
-from workbench.runs.catalogue.run_list import runs
-from workbench.runs.run import Run
+from tests.tiny_runs import wait_until
+from workbench.client.run import Run
+from workbench.client.run_list import runs
 
 pytestmark = pytest.mark.browser
 BUSY = "import time; time.sleep(1.5)"

@@ -19,13 +19,13 @@ from tests.browser.lab import open_lab
 from tests.browser.looks import expect_curve, still, whole_in
 from tests.browser.servers import Server, find_kernel, jupyterlab
 from tests.browser.steer import stop, trained_meanwhile
-from tests.runs.tiny import wait_until
-from tests.ui.live import run_folder
+from tests.jupyter.live import run_folder
+from tests.tiny_runs import wait_until
 from workbench import presets
-from workbench.runs.catalogue.run_list import runs
-from workbench.runs.forks.point import steps_of
-from workbench.runs.labels import label
-from workbench.runs.run import Run
+from workbench.client.fork_point import steps_of
+from workbench.client.run import Run
+from workbench.client.run_list import runs
+from workbench.store.labels import label
 
 pytestmark = pytest.mark.browser
 

@@ -13,8 +13,8 @@ from tests.browser.conftest import RESULTS
 from tests.browser.lab import stop_selected, write_lab
 from tests.browser.looks import expect_curve
 from tests.browser.servers import Server
-from tests.runs.tiny import yield_to_others
-from workbench.runs.catalogue.run_list import runs
+from tests.tiny_runs import yield_to_others
+from workbench.client.run_list import runs
 
 pytestmark = pytest.mark.browser
 

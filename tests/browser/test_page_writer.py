@@ -10,9 +10,9 @@ import numpy as np
 
 from tests.browser.page_times import _delays
 from tests.browser.page_writer import LAYERS, prepare, write
-from workbench.live.track import Track
-from workbench.runs.folder import RunFolder
-from workbench.runs.state import read_state
+from workbench.jupyter.feed.track import Track
+from workbench.store.folder import RunFolder
+from workbench.store.state import read_state
 
 
 def test_a_history_and_its_continuation_are_one_run(tmp_path: Path) -> None:

@@ -17,17 +17,17 @@ from tests.browser.conftest import RESULTS, Open, pages
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.looks import expect_curve, expect_picture, soon
 from tests.browser.servers import Server
-from tests.runs.tiny import tiny_recipe, wait_until, yield_to_others
-from workbench.runs.launch import launch
-from workbench.runs.run import Run
-from workbench.runs.state import FINAL
-from workbench.ui.watch.saved_picture import RULES
+from tests.tiny_runs import tiny_recipe, wait_until, yield_to_others
+from workbench.client.launch import launch
+from workbench.client.run import Run
+from workbench.jupyter.watch.saved_picture import RULES
+from workbench.store.state import FINAL
 
 pytestmark = pytest.mark.browser
 
 SAVE_STATE = "lab/api/settings/@jupyter-widgets/jupyterlab-manager:plugin"
 # The picture for saved notebooks comes once a minute; a test need not wait that long.
-HURRY = "from workbench.ui.watch import feed, saved_picture\n"
+HURRY = "from workbench.jupyter.watch import feed, saved_picture\n"
 HURRY += "feed._KEEPSAKE_SECONDS = saved_picture.DRAW_EVERY_SECONDS = 4.0\n"  # and yet time to save between two
 WIDE_ENOUGH = 300
 TIMES = 3

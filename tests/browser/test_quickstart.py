@@ -12,9 +12,9 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import RESULTS, Server
 from tests.browser.jupyter import Notebook, code_cell, set_parameters
 from tests.browser.looks import expect_curve, expect_picture
-from tests.runs.tiny import yield_to_others
-from workbench.runs.catalogue.run_list import runs
-from workbench.runs.run import Run
+from tests.tiny_runs import yield_to_others
+from workbench.client.run import Run
+from workbench.client.run_list import runs
 
 pytestmark = pytest.mark.browser
 NAME = "00_quickstart.ipynb"

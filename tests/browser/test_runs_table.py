@@ -14,10 +14,10 @@ from tests.browser.many_runs import copies, scroll
 from tests.browser.page_forms import TABLE_SHOWN
 from tests.browser.runs_table import action, line, names, open_table
 from tests.browser.servers import Server
-from workbench.runs.catalogue.listing import MOST
-from workbench.runs.catalogue.run_list import runs
-from workbench.runs.folder import RunFolder, read_json, write_json
-from workbench.runs.labels import read_labels
+from workbench.client.listing import MOST
+from workbench.client.run_list import runs
+from workbench.store.folder import RunFolder, read_json, write_json
+from workbench.store.labels import read_labels
 
 pytestmark = pytest.mark.browser
 OLDER = 5

@@ -15,11 +15,11 @@ from tests.browser.conftest import RESULTS, Open
 from tests.browser.jupyter import Notebook
 from tests.browser.servers import Server, jupyterlab
 from tests.browser.steer import Steer, begin, moves, open_view, stop, trained_meanwhile
-from tests.runs.tiny import wait_until, yield_to_others
-from workbench.runs.catalogue.run_list import runs
-from workbench.runs.lease import read_lease
-from workbench.runs.run import Run
-from workbench.runs.state import FINAL
+from tests.tiny_runs import wait_until, yield_to_others
+from workbench.client.run import Run
+from workbench.client.run_list import runs
+from workbench.store.lease import read_lease
+from workbench.store.state import FINAL
 
 pytestmark = pytest.mark.browser
 # As a hub writes the address of ada+lovelace@älg.example.

@@ -14,11 +14,11 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import RESULTS
 from tests.browser.servers import Server, jupyterlab
 from tests.browser.steer import Steer, moves, open_view, trained_meanwhile
-from tests.runs.tiny import wait_until
-from workbench.runs.catalogue.run_list import runs
-from workbench.runs.lease import read_lease
-from workbench.runs.run import Run
-from workbench.telemetry import read_telemetry
+from tests.tiny_runs import wait_until
+from workbench.client.run import Run
+from workbench.client.run_list import runs
+from workbench.store.lease import read_lease
+from workbench.telemetry.streams import read_telemetry
 
 pytestmark = pytest.mark.browser
 

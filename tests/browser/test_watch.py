@@ -16,9 +16,9 @@ from tests.browser.conftest import RESULTS, SIZE
 from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.looks import soon, still
 from tests.browser.servers import Server
-from tests.ui.live import run_folder
-from workbench.runs.folder import RunFolder
-from workbench.telemetry import TelemetryWriter
+from tests.jupyter.live import run_folder
+from workbench.store.folder import RunFolder
+from workbench.telemetry.streams import TelemetryWriter
 
 pytestmark = pytest.mark.browser
 RECORDS = 12_000

@@ -17,9 +17,9 @@ from tests.browser.jupyter import Notebook, choose_theme, write_notebook
 from tests.browser.looks import expect_curve, parts_cut, soon, still, unfit
 from tests.browser.servers import Server
 from tests.browser.watched_runs import LARGE, RECORDS, SMALL, axis, box, boxes, drawn, hover, in_sight, write_run
-from workbench.floors import Learned, learned_briefly
-from workbench.runs.folder import RunFolder
-from workbench.runs.state import write_state
+from workbench.store.folder import RunFolder
+from workbench.store.state import write_state
+from workbench.telemetry.baselines import Learned, learned_briefly
 
 pytestmark = pytest.mark.browser
 
@@ -36,7 +36,9 @@ def notebook(browser: Browser, server: Server, folders: list[RunFolder]) -> Iter
     with pages(browser, "many") as open_one:
         page = open_one(viewport=SMALL)
         runs = f"[wb.Run(name, {str(server.runs)!r}) for name in {[folder.id for folder in folders]}]"
-        cell = f"import workbench as wb\nfrom workbench.ui.watch.monitor import Monitor\nview = Monitor({runs})\nview"
+        cell = (
+            f"import workbench as wb\nfrom workbench.jupyter.watch.monitor import Monitor\nview = Monitor({runs})\nview"
+        )
         write_notebook(server.root / "many.ipynb", [cell, f"view.add({str(server.runs / 'many-6')!r})"])
         notebook = Notebook(page, server, "many.ipynb")
         notebook.hide_sidebar()

@@ -8,10 +8,10 @@ from typing import Any
 from playwright.sync_api import Locator, expect
 
 from tests.browser.servers import Server
-from tests.ui.live import run_folder
-from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.state import write_state
-from workbench.telemetry import TelemetryWriter
+from tests.jupyter.live import run_folder
+from workbench.store.folder import RunFolder, write_json
+from workbench.store.state import write_state
+from workbench.telemetry.streams import TelemetryWriter
 
 RECORDS = 400
 STEPS = {"amount": 2000, "unit": "steps"}

@@ -119,7 +119,7 @@ def run_python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_another_package_brings_a_choice(plugin: Path) -> None:
     done = run_python(
         "import torch\n"
-        "from workbench.recipe import Recipe\n"
+        "from workbench.recipes.recipe import Recipe\n"
         "recipe = Recipe(optimizer={'kind': 'sgd', 'lr': 0.5})\n"
         "assert Recipe.from_json(recipe.to_json()) == recipe\n"
         "weight = torch.nn.Parameter(torch.ones(1)); weight.grad = torch.ones(1)\n"
@@ -134,7 +134,7 @@ def test_another_package_brings_a_choice(plugin: Path) -> None:
 @pytest.mark.process
 def test_a_broken_plugin_is_named(plugin: Path) -> None:
     (plugin / "their_optimizers.py").write_text("raise RuntimeError('half installed')\n")
-    done = run_python("from workbench.recipe import Recipe\nRecipe()\n", plugin)
+    done = run_python("from workbench.recipes.recipe import Recipe\nRecipe()\n", plugin)
     assert done.returncode == 1
     assert "entry point 'theirs' of package 'their-optimizers'" in done.stderr
     assert "half installed" in done.stderr

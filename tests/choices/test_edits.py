@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from workbench import presets
+from workbench.base.errors import RecipeError
 from workbench.choices.choice import registry
 from workbench.choices.data import Files
 from workbench.choices.edits import DEEPEST, defaults, edit
 from workbench.choices.optimizers import AdamW, Lans
 from workbench.choices.progress import Budget
-from workbench.errors import RecipeError
-from workbench.recipe import AXES, Recipe
+from workbench.recipes.recipe import AXES, Recipe
 
 SHARED_BY_DATA = ("tokenizer", "sequence_length", "length_step", "batch_size", "batch_rule", "heldout_fraction")
 

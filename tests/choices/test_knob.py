@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 from workbench.choices.choice import registry
 from workbench.choices.knob import bounds_of, legal_bounds, not_a_number
 from workbench.choices.progress import Budget
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 ROWS = registry("data")["embedded"].model_fields["batch_size"]
 LAYERS = registry("architecture")["pre_ln"].model_fields["layers"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from workbench.base.errors import RecipeError
 from workbench.choices.choice import readable, registry
 from workbench.choices.own import OwnLoader, OwnLoss, OwnModel
-from workbench.errors import RecipeError
-from workbench.forecast import forecast
-from workbench.recipe import Recipe
+from workbench.forecasting.forecast import forecast
+from workbench.recipes.recipe import Recipe
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from workbench.accelerated.arguments import budget_of
+from workbench.base.errors import RecipeError
 from workbench.choices.progress import AmountError, Budget, Progress, parse_budget
-from workbench.errors import RecipeError
 from workbench.experiments.budget import parse
 
 

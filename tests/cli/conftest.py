@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.conftest import root  # noqa: F401  (the same fixture as for runs)
+from tests.run_folders import root  # noqa: F401  (the same fixture as for runs)
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

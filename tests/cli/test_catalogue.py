@@ -9,8 +9,8 @@ import pytest
 from workbench.choices.choice import registry
 from workbench.cli.catalogue import PARTS
 from workbench.cli.command import main
-from workbench.presets import get, names
-from workbench.recipe import AXES
+from workbench.recipes.presets import get, names
+from workbench.recipes.recipe import AXES
 
 
 def test_every_choice_with_its_fields(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,9 +14,9 @@ import pytest
 from workbench import __version__
 from workbench.cli.command import main
 from workbench.cli.verbs import DELEGATED
-from workbench.runs.catalogue.run_list import runs
-from workbench.runs.folder import RunFolder
-from workbench.runs.state import write_state
+from workbench.client.run_list import runs
+from workbench.store.folder import RunFolder
+from workbench.store.state import write_state
 
 
 @pytest.mark.parametrize(

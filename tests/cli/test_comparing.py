@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.live import run_folder
+from tests.jupyter.live import run_folder
 from workbench import presets
 from workbench.cli.command import main
 

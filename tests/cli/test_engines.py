@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workbench.cli.command import main
-from workbench.runs.folder import RunFolder
+from workbench.store.folder import RunFolder
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ from tests.plots.ahead import FOUND
 from workbench import presets
 from workbench.cli.command import main
 from workbench.forecasting import calibration
-from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.state import write_state
+from workbench.store.folder import RunFolder, write_json
+from workbench.store.state import write_state
 
 SMALL = ["--preset", "fast", "--set", "execution.compile=false", "--set", "execution.device=cpu"]
 

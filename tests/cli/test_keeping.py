@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from workbench.cli.command import main
-from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.state import take_lock, write_state
+from workbench.store.folder import RunFolder, write_json
+from workbench.store.state import take_lock, write_state
 
 
 @pytest.fixture

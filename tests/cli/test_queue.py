@@ -13,20 +13,20 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from tests.runs.conftest import processes_of
-from tests.runs.queue.conftest import new_run, queue  # noqa: F401  (the same fixtures as for the queue)
-from tests.runs.tiny import tiny_recipe, wait_until
+from tests.launchers.queue.conftest import new_run, queue  # noqa: F401  (the same fixtures as for the queue)
+from tests.run_folders import processes_of
+from tests.tiny_runs import tiny_recipe, wait_until
 from workbench.cli import training
 from workbench.cli.command import main
-from workbench.runs.catalogue.run_list import runs
-from workbench.runs.folder import RunFolder
-from workbench.runs.labels import label
-from workbench.runs.queue.outlook import training_now
-from workbench.runs.queue.queue_folder import Queue
-from workbench.runs.queue.settings import machine_cores, physical_cores, write_settings
-from workbench.runs.queue.turn import Turn, enter
-from workbench.runs.run import Run
-from workbench.runs.state import write_state
+from workbench.client.run import Run
+from workbench.client.run_list import runs
+from workbench.launchers.queue.outlook import training_now
+from workbench.launchers.queue.queue_folder import Queue
+from workbench.launchers.queue.settings import machine_cores, physical_cores, write_settings
+from workbench.launchers.queue.turn import Turn, enter
+from workbench.store.folder import RunFolder
+from workbench.store.labels import label
+from workbench.store.state import write_state
 
 A, B = "20260101-000000-a", "20260101-000000-b"
 

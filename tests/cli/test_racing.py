@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.experiments.race.conftest import Starter, held, planned, root, tiny, written
 from tests.forecasting.machine_rates import RATES
-from tests.racing.conftest import Starter, held, planned, root, tiny, written
 from workbench.cli.command import main
+from workbench.experiments.race.advance import advance
+from workbench.experiments.race.plan import Entry, RacePlan
+from workbench.experiments.race.race import Race
+from workbench.experiments.race.status import run_folder
 from workbench.forecasting import calibration
-from workbench.racing.advance import advance
-from workbench.racing.plan import Entry, RacePlan
-from workbench.racing.race import Race
-from workbench.racing.standing import run_folder
-from workbench.recipe import Recipe
-from workbench.runs.state import write_state
+from workbench.recipes.recipe import Recipe
+from workbench.store.state import write_state
 
 __all__ = ["planned", "root", "tiny"]
 

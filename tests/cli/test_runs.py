@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from workbench.changes import settable
 from workbench.cli.command import main
 from workbench.cli.runs import OWN_MODEL_TYPE
-from workbench.recipe import Recipe
-from workbench.runs import control, lease
-from workbench.runs import run as run_of_workbench
-from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.state import take_lock, write_state
-from workbench.telemetry import TelemetryWriter
+from workbench.client import run as run_of_workbench
+from workbench.recipes.changes import settable
+from workbench.recipes.recipe import Recipe
+from workbench.store import control, lease
+from workbench.store.folder import RunFolder, write_json
+from workbench.store.state import take_lock, write_state
+from workbench.telemetry.streams import TelemetryWriter
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.experiments.sweep.conftest import Planned, held, planned, root, tiny
 from tests.forecasting.machine_rates import RATES
-from tests.sweeping.conftest import Planned, held, planned, root, tiny
 from workbench.cli.command import main
 from workbench.forecasting import calibration
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 __all__ = ["planned", "root", "tiny"]
 

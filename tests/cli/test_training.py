@@ -15,20 +15,20 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Command
-from tests.runs.conftest import processes_of
-from tests.runs.tiny import tiny_recipe, wait_until
+from tests.run_folders import processes_of
+from tests.tiny_runs import tiny_recipe, wait_until
 from workbench import presets
+from workbench.base.errors import DataError
 from workbench.cli.command import main
 from workbench.cli.training import recipe_from, summary, text_edits
 from workbench.cli.verbs import verb_parser
-from workbench.errors import DataError
-from workbench.runs import run as run_of_workbench
-from workbench.runs.catalogue.run_list import runs
-from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.launch import launch
-from workbench.runs.launchers import held
-from workbench.runs.run import Run
-from workbench.runs.state import write_state
+from workbench.client import run as run_of_workbench
+from workbench.client.launch import launch
+from workbench.client.run import Run
+from workbench.client.run_list import runs
+from workbench.launchers import held
+from workbench.store.folder import RunFolder, write_json
+from workbench.store.state import write_state
 
 KEYS = {"run", "state", "steps", "tokens", "seconds", "tokens_per_second", "heldout_loss", "unigram_entropy"}
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.experiments.sweep.conftest import Trained, finish
+from tests.experiments.tune.conftest import Planned, held, planned, root, tiny
 from tests.forecasting.machine_rates import RATES
-from tests.sweeping.conftest import Trained, finish
-from tests.tuning.conftest import Planned, held, planned, root, tiny
 from workbench.cli import following
 from workbench.cli.command import main
+from workbench.client.run import Run
+from workbench.experiments.tune.advance import advance
+from workbench.experiments.tune.tune import begin
 from workbench.forecasting import calibration
-from workbench.recipe import Recipe
-from workbench.runs.run import Run
-from workbench.tuning.advance import advance
-from workbench.tuning.tune import begin
+from workbench.recipes.recipe import Recipe
 
 __all__ = ["planned", "root", "tiny"]
 

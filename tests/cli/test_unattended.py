@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SmallDisk
-from tests.runs.conftest import processes_of, root  # noqa: F401  (the same fixture as for runs)
-from tests.runs.tiny import tiny_recipe
+from tests.run_folders import processes_of, root  # noqa: F401  (the same fixture as for runs)
+from tests.tiny_runs import tiny_recipe
+from workbench.base.errors import FREE_SPACE
 from workbench.cli import unattended
 from workbench.cli.command import main
 from workbench.cli.unattended import WaitForSpace, somebody_there
-from workbench.errors import FREE_SPACE
-from workbench.runs.folder import RunFolder
-from workbench.runs.run import Run
-from workbench.runs.state import write_state
+from workbench.client.run import Run
+from workbench.store.folder import RunFolder
+from workbench.store.state import write_state
 
 
 @pytest.mark.process

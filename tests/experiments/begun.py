@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.runs.conftest import kill_processes_of, may_start
-from tests.runs.tiny import tiny_recipe
-from workbench.opening import KINDS
-from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder
-from workbench.runs.run import Run
-from workbench.runs.state import write_state
+from tests.run_folders import kill_processes_of, may_start
+from tests.tiny_runs import tiny_recipe
+from workbench.client.run import Run
+from workbench.experiments.open import KINDS
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import RunFolder
+from workbench.store.state import write_state
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.runs.conftest import processes_of
+from tests.run_folders import processes_of
 
 
 def drivers_in(place: Path) -> list[psutil.Process]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.racing.conftest import tiny
-from workbench.errors import RecipeError
+from tests.experiments.race.conftest import tiny
+from workbench.base.errors import RecipeError
 from workbench.experiments.comparable import recipe_of
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 __all__ = ["tiny"]
 

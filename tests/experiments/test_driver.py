@@ -10,12 +10,12 @@ import psutil
 import pytest
 
 from tests.conftest import SmallDisk
-from tests.racing.conftest import planned, root, tiny, written
-from tests.runs.tiny import wait_until
+from tests.experiments.race.conftest import planned, root, tiny, written
+from tests.tiny_runs import wait_until
 from workbench.experiments import driver
-from workbench.racing.plan import RacePlan
-from workbench.racing.race import Race
-from workbench.racing.race_folder import RaceFolder
+from workbench.experiments.race.plan import RacePlan
+from workbench.experiments.race.race import Race
+from workbench.experiments.race.race_folder import RaceFolder
 
 __all__ = ["planned", "root", "tiny"]
 

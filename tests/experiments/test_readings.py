@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.sweeping.conftest import finish
+from tests.experiments.sweep.conftest import finish
 from workbench.experiments import readings
 from workbench.experiments.readings import reading_of
-from workbench.runs.folder import RunFolder
+from workbench.store.folder import RunFolder
 
 
 def test_a_run_that_has_finished_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from workbench.experiments.trained_on import trained_on
-from workbench.runs.folder import RunFolder, write_json
+from workbench.store.folder import RunFolder, write_json
 
 
 def test_settings_are_counted_and_hosts_left_out(tmp_path: Path) -> None:

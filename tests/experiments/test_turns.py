@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from workbench.experiments.turns import at_once
-from workbench.runs.queue.queue_folder import OFF, QUEUE_VARIABLE
-from workbench.runs.queue.settings import physical_cores, write_settings
+from workbench.launchers.queue.queue_folder import OFF, QUEUE_VARIABLE
+from workbench.launchers.queue.settings import physical_cores, write_settings
 
 
 def test_as_many_as_the_queue_has_cores_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from tests.forecasting.machine_rates import RATES
-from workbench.cache_folder import cache_folder
+from workbench.base.cache_folder import cache_folder
 from workbench.choices.choice import registry
 from workbench.choices.execution import Mode
 from workbench.forecasting import calibration, kernel_rates

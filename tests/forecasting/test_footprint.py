@@ -22,7 +22,7 @@ from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.forecasting.footprint import COMPILER_BYTES, Footprint, footprint, optimizer_bytes, sizes
 from workbench.forecasting.meta_tensors import ModelSpec, meta_model
 from workbench.forecasting.trace import trace
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.loop import Training
 
 

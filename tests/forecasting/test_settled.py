@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.forecasting.machine_rates import RATES
+from workbench.base.errors import RecipeError
 from workbench.choices.data.tokens import PreparedData
-from workbench.errors import RecipeError
 from workbench.forecasting.meta_tensors import ModelSpec
 from workbench.forecasting.settled import Settled, settled
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.loop import Training
 
 Build = Callable[..., Training]

@@ -15,7 +15,7 @@ from workbench.choices.execution.memory_fit import LOOSE
 from workbench.forecasting.footprint import compiles_step
 from workbench.forecasting.simulated_run import POINTS, SimulatedRun, Simulator
 from workbench.ops import kernels
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 SMALL: dict[str, Any] = {
     "data": {"sequence_length": 32, "batch_size": 8},

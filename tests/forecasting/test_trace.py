@@ -16,7 +16,7 @@ from workbench.choices.progress import Budget, Progress
 from workbench.forecasting.meta_tensors import ModelSpec, meta_model
 from workbench.forecasting.operations import Part, Trace
 from workbench.forecasting.trace import shortened, trace
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 VOCABULARY = Vocabulary(512, 512, 1, 2, 3, 0, 4)
 

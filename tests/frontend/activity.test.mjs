@@ -14,9 +14,9 @@ import {
   startsStage,
   workOf,
   workWords,
-} from "../../workbench/ui/frontend/src/watch/activity.js";
-import { Layers } from "../../workbench/ui/frontend/src/watch/layers.js";
-import { LAYER_STATES } from "../../workbench/ui/frontend/src/palette.js";
+} from "../../workbench/jupyter/frontend/src/watch/activity.js";
+import { Layers } from "../../workbench/jupyter/frontend/src/watch/layers.js";
+import { LAYER_STATES } from "../../workbench/jupyter/frontend/src/palette.js";
 
 const stage = (step, stage, stages, copies = [], text = "...") => ({ kind: "stage", step, text, data: { stage, stages, copies } });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { axisOf, limitsOf, whyNoLog } from "../../workbench/ui/frontend/src/watch/views/axis_menu.js";
+import { axisOf, limitsOf, whyNoLog } from "../../workbench/jupyter/frontend/src/watch/views/axis_menu.js";
 
 const AUTOMATIC = { log: false, all: false, low: null, high: null };
 

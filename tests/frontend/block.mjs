@@ -1,4 +1,4 @@
-// Packs messages as workbench/live/wire.py does, for tests.
+// Packs messages as workbench/jupyter/feed/wire.py does, for tests.
 
 /** Columns one after the other, each padded to 8 bytes. */
 export function block(...columns) {

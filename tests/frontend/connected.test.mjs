@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { connected } from "../../workbench/ui/frontend/src/connected.js";
+import { connected } from "../../workbench/jupyter/frontend/src/connected.js";
 
 /** As ipywidgets keeps a model: events name it, messages of the kernel go where its comm was told. */
 class WidgetModel {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import {
   brief, heightAt, held, keyed, keyStep, line, nudged, numeral, placeWords, roundStep, snapped, spread, ticks, valueWords,
-} from "../../workbench/ui/frontend/src/compose/curve_geometry.js";
+} from "../../workbench/jupyter/frontend/src/compose/curve_geometry.js";
 
 const share = { low: 0, high: 1, over: "budget", end: 1, budget: [200, "steps"] };
 const factor = { low: 0, high: 1.25, log: false, grid: "any", unit: "× lr" };

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Details, lacking } from "../../workbench/ui/frontend/src/watch/detail.js";
-import { Store } from "../../workbench/ui/frontend/src/store.js";
+import { Details, lacking } from "../../workbench/jupyter/frontend/src/watch/detail.js";
+import { Store } from "../../workbench/jupyter/frontend/src/store.js";
 import { block, clock, delta, snapshot } from "./block.mjs";
 
 /** A page that holds every hundredth of a hundred thousand records. */

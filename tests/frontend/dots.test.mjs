@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { bindDots, dotOf, lineOf, placeOfDot, ringDot } from "../../workbench/ui/frontend/src/watch/dots.js";
+import { bindDots, dotOf, lineOf, placeOfDot, ringDot } from "../../workbench/jupyter/frontend/src/watch/dots.js";
 
 const LINES = [{ type: "parcoords", customdata: ["4", "2", "7"] }];
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { emptyWords } from "../../workbench/ui/frontend/src/watch/views/empty.js";
+import { emptyWords } from "../../workbench/jupyter/frontend/src/watch/views/empty.js";
 
 const run = (name, status, more = {}) => ({ name, final: ["failed", "finished"].includes(status), status: { status, ...more } });
 const words = "The loss will appear here.";

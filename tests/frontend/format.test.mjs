@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { duration, loss, percent, queueSentence, queueText, secondsLeft, shareDone, short, standing, took, xValue } from "../../workbench/ui/frontend/src/format.js";
-import { niceTicks, padded, timeTicks } from "../../workbench/ui/frontend/src/watch/scales.js";
+import { duration, loss, percent, queueSentence, queueText, secondsLeft, shareDone, short, standing, took, xValue } from "../../workbench/jupyter/frontend/src/format.js";
+import { niceTicks, padded, timeTicks } from "../../workbench/jupyter/frontend/src/watch/scales.js";
 
 test("numbers read as people write them", () => {
   assert.deepEqual([0, 7, 0.25, 12.34, 123.4, 12345, 999999, 4.2e9, 5e-4, -2.5, null, NaN].map(short), [

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { keep, placeOf, take } from "../../workbench/ui/frontend/src/lab/kept.js";
+import { keep, placeOf, take } from "../../workbench/jupyter/frontend/src/lab/kept.js";
 
 class Storage {
   items = new Map();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { boundsInWords, brief, editsOf, forkStep, legalInWords, NEWEST, read, textOf } from "../../workbench/ui/frontend/src/watch/knobs.js";
+import { boundsInWords, brief, editsOf, forkStep, legalInWords, NEWEST, read, textOf } from "../../workbench/jupyter/frontend/src/watch/knobs.js";
 
 const LR = { path: "optimizer.lr", value: 0.003, types: ["number"], exclusiveMinimum: 0, maximum: 100 };
 const RATE = { path: "objective.mask_rate", value: { kind: "linear", start: 0.3 }, types: ["number", "schedule"], exclusiveMinimum: 0, exclusiveMaximum: 1 };

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { container, newer, shared } from "../../workbench/ui/frontend/src/labextension/container.js";
-import { LabKernel } from "../../workbench/ui/frontend/src/labextension/lab_kernel.js";
-import { openInLab } from "../../workbench/ui/frontend/src/labextension/open_labs.js";
-import { Opened, RunList, summaryOf, together } from "../../workbench/ui/frontend/src/labextension/run_list.js";
-import { ServedModel } from "../../workbench/ui/frontend/src/labextension/run_tab.js";
-import { hearStartAgain } from "../../workbench/ui/frontend/src/labextension/start_again.js";
-import { factsOf } from "../../workbench/ui/frontend/src/labextension/runs_panel.js";
+import { container, newer, shared } from "../../workbench/jupyter/frontend/src/labextension/container.js";
+import { LabKernel } from "../../workbench/jupyter/frontend/src/labextension/lab_kernel.js";
+import { openInLab } from "../../workbench/jupyter/frontend/src/labextension/open_labs.js";
+import { Opened, RunList, summaryOf, together } from "../../workbench/jupyter/frontend/src/labextension/run_list.js";
+import { ServedModel } from "../../workbench/jupyter/frontend/src/labextension/run_tab.js";
+import { hearStartAgain } from "../../workbench/jupyter/frontend/src/labextension/start_again.js";
+import { factsOf } from "../../workbench/jupyter/frontend/src/labextension/runs_panel.js";
 
 const offer = (name, more = {}) => ({ get: async () => () => name, ...more });
 

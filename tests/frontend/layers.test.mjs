@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { columnsOfPixels, Layers, scaleOf } from "../../workbench/ui/frontend/src/watch/layers.js";
+import { columnsOfPixels, Layers, scaleOf } from "../../workbench/jupyter/frontend/src/watch/layers.js";
 
 test("with more pixels than records, a record covers the stretch that led to it", () => {
   assert.deepEqual([...columnsOfPixels([0, 5, 10], 10, 0, 10)], [0, 1, 1, 1, 1, 1, 2, 2, 2, 2]);

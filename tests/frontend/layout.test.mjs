@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Layout, readable } from "../../workbench/ui/frontend/src/watch/layout.js";
-import { wholeRows } from "../../workbench/ui/frontend/src/watch/pane.js";
+import { Layout, readable } from "../../workbench/jupyter/frontend/src/watch/layout.js";
+import { wholeRows } from "../../workbench/jupyter/frontend/src/watch/pane.js";
 
 /** What a browser's storage does, and can refuse. */
 function storage(held = {}) {

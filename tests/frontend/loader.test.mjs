@@ -10,7 +10,7 @@ globalThis.Blob = class {
 };
 URL.createObjectURL = ({ text }) => `data:text/javascript,${encodeURIComponent(text)}`;
 URL.revokeObjectURL = () => {};
-const { default: make } = await import("../../workbench/ui/frontend/src/loader.js");
+const { default: make } = await import("../../workbench/jupyter/frontend/src/loader.js");
 
 /** A model with the code of its widget. */
 function model(code) {

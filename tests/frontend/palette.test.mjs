@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { axisTitle, faded, faint, helpOf, isShare, markOf, placesOf, watchedRuns, X_TITLES } from "../../workbench/ui/frontend/src/palette.js";
+import { axisTitle, faded, faint, helpOf, isShare, markOf, placesOf, watchedRuns, X_TITLES } from "../../workbench/jupyter/frontend/src/palette.js";
 
 test("a run keeps its place while others come and go, and a free one is taken again", () => {
   assert.deepEqual(placesOf(["a", "b"]), { a: 0, b: 1 });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { readings } from "../../workbench/ui/frontend/src/watch/readout.js";
-import { nameParts } from "../../workbench/ui/frontend/src/run_name.js";
+import { readings } from "../../workbench/jupyter/frontend/src/watch/readout.js";
+import { nameParts } from "../../workbench/jupyter/frontend/src/run_name.js";
 
 const line = (of, steps, y, more = {}) => ({ of, run: of, name: of, x: Float64Array.from(steps), steps: Float64Array.from(steps), y: Float64Array.from(y), format: String, ...more });
 const scores = (of, steps, y) => line(of, steps, y, { points: true, what: "held-out" });

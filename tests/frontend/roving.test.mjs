@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { roving } from "../../workbench/ui/frontend/src/roving.js";
+import { roving } from "../../workbench/jupyter/frontend/src/roving.js";
 
 globalThis.document ??= {};
 

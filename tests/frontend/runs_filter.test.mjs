@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { offeredOf, sought } from "../../workbench/ui/frontend/src/runs/chooser.js";
-import { COLUMNS } from "../../workbench/ui/frontend/src/runs/columns.js";
-import { STATES } from "../../workbench/ui/frontend/src/runs/standing.js";
-import { Knobs, asksForKnobs, filterOf, numberOf, terms } from "../../workbench/ui/frontend/src/runs/filter.js";
+import { offeredOf, sought } from "../../workbench/jupyter/frontend/src/runs/chooser.js";
+import { COLUMNS } from "../../workbench/jupyter/frontend/src/runs/columns.js";
+import { STATES } from "../../workbench/jupyter/frontend/src/runs/standing.js";
+import { Knobs, asksForKnobs, filterOf, numberOf, terms } from "../../workbench/jupyter/frontend/src/runs/filter.js";
 
 const row = (id, more = {}) => ({
   id, name: "bert tiny", status: "running", tags: [], notes: "", message: "", owner: "ada", device: "H200", host: "n1",

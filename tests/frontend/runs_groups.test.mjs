@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { BY_KEY, columnOf, knobKey, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
-import { whole } from "../../workbench/ui/frontend/src/format.js";
-import { filterOf, Knobs } from "../../workbench/ui/frontend/src/runs/filter.js";
-import { BY_RECIPE, experimentName, experimentOf, groupsOf, isExperiment, shared, statsOf, statText, widened, withExperiments } from "../../workbench/ui/frontend/src/runs/groups.js";
-import { countsOf, standingText } from "../../workbench/ui/frontend/src/runs/standing.js";
+import { BY_KEY, columnOf, knobKey, sorted } from "../../workbench/jupyter/frontend/src/runs/columns.js";
+import { whole } from "../../workbench/jupyter/frontend/src/format.js";
+import { filterOf, Knobs } from "../../workbench/jupyter/frontend/src/runs/filter.js";
+import { BY_RECIPE, experimentName, experimentOf, groupsOf, isExperiment, shared, statsOf, statText, widened, withExperiments } from "../../workbench/jupyter/frontend/src/runs/groups.js";
+import { countsOf, standingText } from "../../workbench/jupyter/frontend/src/runs/standing.js";
 
 const row = (id, heldout, more = {}) => ({ id, name: id, status: "finished", tags: [], notes: "", message: "", loss: null, heldout_loss: heldout, ...more });
 // Two rates with two seeds each, and one run that names no rate.

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ACTIONS, EDITED, TRASH_ACTIONS, deleteQuestion, namesOf, possible, selectionText, tagChanges, tagsAs, titleOf } from "../../workbench/ui/frontend/src/runs/actions.js";
-import { BY_KEY, COLUMNS, fitting, lineWidth, nextSort, shortPaths, since, sorted } from "../../workbench/ui/frontend/src/runs/columns.js";
-import { endRunsQuestion } from "../../workbench/ui/frontend/src/steering.js";
-import { gaveWay, outcomeOf } from "../../workbench/ui/frontend/src/runs/outcome.js";
-import { Rows, between, newcomers, scrollFor, visible } from "../../workbench/ui/frontend/src/runs/rows.js";
-import { seenOf } from "../../workbench/ui/frontend/src/runs/seen.js";
-import { statText, statsOf, widened } from "../../workbench/ui/frontend/src/runs/groups.js";
-import { Session } from "../../workbench/ui/frontend/src/runs/session.js";
-import { markdown, shown } from "../../workbench/ui/frontend/src/runs/sheet.js";
+import { ACTIONS, EDITED, TRASH_ACTIONS, deleteQuestion, namesOf, possible, selectionText, tagChanges, tagsAs, titleOf } from "../../workbench/jupyter/frontend/src/runs/actions.js";
+import { BY_KEY, COLUMNS, fitting, lineWidth, nextSort, shortPaths, since, sorted } from "../../workbench/jupyter/frontend/src/runs/columns.js";
+import { endRunsQuestion } from "../../workbench/jupyter/frontend/src/steering.js";
+import { gaveWay, outcomeOf } from "../../workbench/jupyter/frontend/src/runs/outcome.js";
+import { Rows, between, newcomers, scrollFor, visible } from "../../workbench/jupyter/frontend/src/runs/rows.js";
+import { seenOf } from "../../workbench/jupyter/frontend/src/runs/seen.js";
+import { statText, statsOf, widened } from "../../workbench/jupyter/frontend/src/runs/groups.js";
+import { Session } from "../../workbench/jupyter/frontend/src/runs/session.js";
+import { markdown, shown } from "../../workbench/jupyter/frontend/src/runs/sheet.js";
 
 const row = (id, more = {}) => ({ id, name: id, status: "finished", tags: [], notes: "", message: "", loss: null, progress: 1, ...more });
 const ids = (rows) => rows.map(({ id }) => id).join("");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { axisRange, axisSize, inWindow, isTitled, outside, robustRange } from "../../workbench/ui/frontend/src/watch/scales.js";
+import { axisRange, axisSize, inWindow, isTitled, outside, robustRange } from "../../workbench/jupyter/frontend/src/watch/scales.js";
 
 /** A loss between 6 and 7 over 400 steps, some of them changed. */
 function lossOf(changed = {}) {

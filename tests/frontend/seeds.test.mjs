@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { looksText, seedsOf } from "../../workbench/ui/frontend/src/lab/seeds.js";
+import { looksText, seedsOf } from "../../workbench/jupyter/frontend/src/lab/seeds.js";
 
 test("seeds are whole and in their bounds", () => {
   assert.deepEqual(seedsOf("6", 100), { seeds: 6 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Column, extremes, interpolate, join, lowerBound, rowOf, smooth } from "../../workbench/ui/frontend/src/watch/series.js";
+import { Column, extremes, interpolate, join, lowerBound, rowOf, smooth } from "../../workbench/jupyter/frontend/src/watch/series.js";
 
 test("a column grows and keeps its values", () => {
   const column = new Column([1, 2]);

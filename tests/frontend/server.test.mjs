@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test } from "node:test";
 
-import { baseOf, Relay, Server, xsrfOf } from "../../workbench/ui/frontend/src/server.js";
-import { Store } from "../../workbench/ui/frontend/src/store.js";
+import { baseOf, Relay, Server, xsrfOf } from "../../workbench/jupyter/frontend/src/server.js";
+import { Store } from "../../workbench/jupyter/frontend/src/store.js";
 import { delta, snapshot } from "./block.mjs";
 
 const page = (text, origin = "http://hub.example") => ({

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { watchedRuns } from "../../workbench/ui/frontend/src/palette.js";
-import { Session } from "../../workbench/ui/frontend/src/session.js";
+import { watchedRuns } from "../../workbench/jupyter/frontend/src/palette.js";
+import { Session } from "../../workbench/jupyter/frontend/src/session.js";
 import { block, clock, snapshot } from "./block.mjs";
 
 globalThis.document = { hidden: false, cookie: "", getElementById: () => null };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { answerInWords, heldByOther, leaseInWords, newController, pageController, Steering } from "../../workbench/ui/frontend/src/steering.js";
+import { answerInWords, heldByOther, leaseInWords, newController, pageController, Steering } from "../../workbench/jupyter/frontend/src/steering.js";
 
 const LEASE = { controller: "other", name: "ada@hub", seconds: 25, held: 40 };
 const run = (status = "running") => ({ id: "run-a", status: { status }, final: status !== "running" });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Store } from "../../workbench/ui/frontend/src/store.js";
+import { Store } from "../../workbench/jupyter/frontend/src/store.js";
 import { block, delta, snapshot } from "./block.mjs";
 
 const values = (store, name = "loss") => [...store.runs[0].series.get(name).values.view()];

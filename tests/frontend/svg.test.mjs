@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Run } from "../../workbench/ui/frontend/src/store.js";
-import { logTicks, spread, yRange } from "../../workbench/ui/frontend/src/watch/scales.js";
-import { escaped } from "../../workbench/ui/frontend/src/watch/samples.js";
-import { curvesSvg, sheetSvg } from "../../workbench/ui/frontend/src/watch/svg.js";
-import { fileName, whose } from "../../workbench/ui/frontend/src/download.js";
-import { tableOfEvents } from "../../workbench/ui/frontend/src/watch/views/events.js";
-import { eventsOf, levelEntries, levelsOf, marksOf, ofRun, scoresOf, smoothed, tableOf } from "../../workbench/ui/frontend/src/watch/views/pictures.js";
-import { csvOf, csvOfEvents, csvOfLayers } from "../../workbench/ui/frontend/src/watch/csv.js";
-import { Layers } from "../../workbench/ui/frontend/src/watch/layers.js";
-import { sheetOf } from "../../workbench/ui/frontend/src/watch/panel.js";
+import { Run } from "../../workbench/jupyter/frontend/src/store.js";
+import { logTicks, spread, yRange } from "../../workbench/jupyter/frontend/src/watch/scales.js";
+import { escaped } from "../../workbench/jupyter/frontend/src/watch/samples.js";
+import { curvesSvg, sheetSvg } from "../../workbench/jupyter/frontend/src/watch/svg.js";
+import { fileName, whose } from "../../workbench/jupyter/frontend/src/download.js";
+import { tableOfEvents } from "../../workbench/jupyter/frontend/src/watch/views/events.js";
+import { eventsOf, levelEntries, levelsOf, marksOf, ofRun, scoresOf, smoothed, tableOf } from "../../workbench/jupyter/frontend/src/watch/views/pictures.js";
+import { csvOf, csvOfEvents, csvOfLayers } from "../../workbench/jupyter/frontend/src/watch/csv.js";
+import { Layers } from "../../workbench/jupyter/frontend/src/watch/layers.js";
+import { sheetOf } from "../../workbench/jupyter/frontend/src/watch/panel.js";
 
 const theme = { ink: "#111", muted: "#555", grid: "#eee", ground: "#fff", dark: false };
 

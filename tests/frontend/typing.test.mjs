@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 
-import { Typing } from "../../workbench/ui/frontend/src/compose/typing.js";
+import { Typing } from "../../workbench/jupyter/frontend/src/compose/typing.js";
 
 /** A text box as far as typing goes. */
 class Box {

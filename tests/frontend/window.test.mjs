@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Clock } from "../../workbench/ui/frontend/src/watch/series.js";
-import { followed, limited, panned, translated, zoomed } from "../../workbench/ui/frontend/src/watch/window.js";
+import { Clock } from "../../workbench/jupyter/frontend/src/watch/series.js";
+import { followed, limited, panned, translated, zoomed } from "../../workbench/jupyter/frontend/src/watch/window.js";
 
 const ALL = [0, 1000];
 

@@ -12,26 +12,26 @@ from typing import Any, ClassVar
 
 from tests.fuzz.mutations import damaged_bytes, damaged_text, json_text, nested
 from workbench import presets
-from workbench.errors import RecipeError
-from workbench.json_lines import parsed
-from workbench.live.track import Track
+from workbench.base.errors import RecipeError
+from workbench.base.json_lines import parsed
+from workbench.client.comparison import compare
+from workbench.client.fork_point import steps_of
+from workbench.client.run import Run
+from workbench.client.run_list import RunList
+from workbench.client.summary import describe
+from workbench.jupyter.compose.recipe_reader import read_json, read_python
+from workbench.jupyter.compose.recipe_text import as_json, as_python
+from workbench.jupyter.compose.text_problems import TextError
+from workbench.jupyter.feed.track import Track
 from workbench.plots.report import report_html
-from workbench.recipe import Recipe
-from workbench.runs import control
-from workbench.runs.catalogue.run_list import RunList
-from workbench.runs.catalogue.summary import describe
-from workbench.runs.checkpoints import checkpoints, problem_with, state_of
-from workbench.runs.comparison import compare
-from workbench.runs.folder import RunFolder
-from workbench.runs.forks.origin import origin_of
-from workbench.runs.forks.point import steps_of
-from workbench.runs.lease import read_lease
-from workbench.runs.run import Run
-from workbench.runs.view import RunView
-from workbench.telemetry import read_telemetry
-from workbench.ui.compose.recipe_reader import read_json, read_python
-from workbench.ui.compose.recipe_text import as_json, as_python
-from workbench.ui.compose.text_problems import TextError
+from workbench.recipes.recipe import Recipe
+from workbench.store import control
+from workbench.store.checkpoints import checkpoints, problem_with, state_of
+from workbench.store.folder import RunFolder
+from workbench.store.lease import read_lease
+from workbench.store.origin import origin_of
+from workbench.store.view import RunView
+from workbench.telemetry.streams import read_telemetry
 
 
 class Target(ABC):

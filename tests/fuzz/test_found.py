@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from workbench import presets
-from workbench.errors import RecipeError
-from workbench.json_lines import parsed
-from workbench.recipe import Recipe
-from workbench.runs.checkpoints import problem_with
-from workbench.telemetry import Telemetry, number
+from workbench.base.errors import RecipeError
+from workbench.base.json_lines import parsed
+from workbench.recipes.recipe import Recipe
+from workbench.store.checkpoints import problem_with
+from workbench.telemetry.streams import Telemetry, number
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import torch
 from workbench.choices.execution.memory_fit import Kept
 from workbench.choices.execution.plan import Plan, Trial
 from workbench.planning.decisions import COMPILED_SHARE, UNTRIED, plan_of
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 MIB = 2.0**20
 

@@ -14,10 +14,10 @@ from workbench.choices.execution.execution import Execution
 from workbench.choices.execution.plan import Plan, Trial
 from workbench.choices.execution.planned import PlannedEngine, remembered
 from workbench.cli import main
+from workbench.client.run import Run
 from workbench.plots.report import report_html
-from workbench.recipe import Recipe
-from workbench.runs.folder import read_json
-from workbench.runs.run import Run
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import read_json
 from workbench.training.evaluate import evaluate_run
 
 pytestmark = pytest.mark.process

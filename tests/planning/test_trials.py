@@ -11,7 +11,7 @@ import pytest
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.memory_fit import measured
 from workbench.planning.trials import Trials
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from workbench.runs.folder import RunFolder
-from workbench.runs.view import RunView
+from workbench.store.folder import RunFolder
+from workbench.store.view import RunView
 
 from .synthetic import ENTROPY, folder_of, trained
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.state import write_state
-from workbench.runs.view import RunView
-from workbench.telemetry import TelemetryWriter
+from workbench.store.folder import RunFolder, write_json
+from workbench.store.state import write_state
+from workbench.store.view import RunView
+from workbench.telemetry.streams import TelemetryWriter
 
 ENTROPY, NEIGHBOURS, TRAINING_FLOOR = 6.2, 4.1, 5.7
 FLOORS = {

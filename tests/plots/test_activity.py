@@ -24,7 +24,7 @@ from workbench.plots.activity import (
     state_codes,
     work,
 )
-from workbench.telemetry import TelemetryWriter, read_telemetry
+from workbench.telemetry.streams import TelemetryWriter, read_telemetry
 from workbench.training.stage_event import StageShape, stage_event
 
 

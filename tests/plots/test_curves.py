@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from workbench.plots.curves import Curve, axes_of, curve, heldout_curve, heldout_scores, smooth, thin, x_at_steps
-from workbench.telemetry import Telemetry
+from workbench.telemetry.streams import Telemetry
 
 
 def test_curve_over_each_axis(view):

@@ -11,7 +11,7 @@ import pytest
 from workbench.plots.curves import Curve
 from workbench.plots.figure import finish, mark_events, require, run_line, span, template
 from workbench.plots.palette import plotly_dash
-from workbench.quantities import run_colour, run_dash
+from workbench.telemetry.quantities import run_colour, run_dash
 
 
 def test_events_are_marked_where_they_happened(view):

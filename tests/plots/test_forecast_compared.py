@@ -9,8 +9,8 @@ import pytest
 
 import workbench.plots.forecast_compared as module
 from workbench.plots.forecast_compared import beside_line, compared
-from workbench.runs.forks.origin import Origin
-from workbench.runs.measured import memory_for_training
+from workbench.store.measured import memory_for_training
+from workbench.store.origin import Origin
 
 from .ahead import FOUND
 

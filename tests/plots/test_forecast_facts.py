@@ -8,7 +8,8 @@ import math
 import pytest
 
 import workbench.plots.forecast_facts as module
-from workbench.forecast import Forecast
+from workbench.base.text import duration_words
+from workbench.forecasting.forecast import Forecast
 from workbench.plots.forecast_facts import (
     NUMBERS,
     assumed,
@@ -19,7 +20,6 @@ from workbench.plots.forecast_facts import (
     moving,
     whole_forecast,
 )
-from workbench.printable import duration_words
 
 from .ahead import FOUND, GIB
 

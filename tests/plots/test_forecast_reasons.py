@@ -9,9 +9,9 @@ import pytest
 
 from workbench.plots.forecast_compared import Compared, beside_line, compared, missed_lines
 from workbench.plots.forecast_page import comparison_html
-from workbench.runs.in_force import InForce, Steered
-from workbench.runs.view import RunView
-from workbench.telemetry import Telemetry
+from workbench.store.effective_knobs import InForce, Steered
+from workbench.store.view import RunView
+from workbench.telemetry.streams import Telemetry
 
 from .ahead import FOUND, GIB
 

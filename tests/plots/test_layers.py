@@ -7,9 +7,9 @@ import pytest
 
 from workbench.plots.activity import work
 from workbench.plots.layers import MOST_COLUMNS, available, layers_figure
-from workbench.quantities import LAYER_STATES, SLICES
-from workbench.runs.view import RunView
-from workbench.telemetry import TelemetryWriter
+from workbench.store.view import RunView
+from workbench.telemetry.quantities import LAYER_STATES, SLICES
+from workbench.telemetry.streams import TelemetryWriter
 
 
 def _rows(figure) -> np.ndarray:

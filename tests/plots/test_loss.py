@@ -9,8 +9,8 @@ import pytest
 
 from workbench.plots.curves import ALL_SCORED
 from workbench.plots.loss import LOSS_LINES, loss_figure
-from workbench.quantities import run_colour
-from workbench.telemetry import Telemetry
+from workbench.telemetry.quantities import run_colour
+from workbench.telemetry.streams import Telemetry
 
 from .synthetic import ENTROPY, NEIGHBOURS, TRAINING_FLOOR, as_before
 

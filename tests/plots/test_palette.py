@@ -6,8 +6,8 @@ import dataclasses
 
 import plotly.graph_objects as go
 
+from workbench.base.text import plain
 from workbench.plots.palette import matplotlib_text, placed, places, plotly_dash, plotly_text
-from workbench.printable import plain
 
 
 def test_a_run_keeps_its_place_while_others_come_and_go():

@@ -12,9 +12,9 @@ from dataclasses import replace
 import pytest
 
 from workbench.plots.report import main, report_html, write_report
-from workbench.runs.folder import RunFolder
-from workbench.runs.forks.origin import Origin
-from workbench.runs.labels import Labels
+from workbench.store.folder import RunFolder
+from workbench.store.labels import Labels
+from workbench.store.origin import Origin
 
 from .ahead import FOUND
 

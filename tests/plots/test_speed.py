@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.plots.speed import OTHER, median_split, speed_figure
-from workbench.quantities import PARTS
+from workbench.telemetry.quantities import PARTS
 
 
 def test_split_adds_up_to_the_step(view, empty):

@@ -26,7 +26,7 @@ from workbench.plots.static import (
     summary_text,
     with_layers,
 )
-from workbench.quantities import run_colour
+from workbench.telemetry.quantities import run_colour
 
 
 def _pixels(png: bytes) -> np.ndarray:
@@ -129,9 +129,9 @@ def test_text_has_one_column_per_run(view, plateau, empty):
 
 
 def test_diverged_runs_are_drawn(root):
-    from workbench.runs.folder import RunFolder
-    from workbench.runs.view import RunView
-    from workbench.telemetry import TelemetryWriter
+    from workbench.store.folder import RunFolder
+    from workbench.store.view import RunView
+    from workbench.telemetry.streams import TelemetryWriter
 
     from .synthetic import folder_of
 
@@ -152,7 +152,7 @@ def test_no_runs():
 @pytest.mark.process
 def test_no_global_figure_and_no_torch():
     code = (
-        "import sys, workbench.plots.static, workbench.plots.report, workbench.runs.result;"
+        "import sys, workbench.plots.static, workbench.plots.report, workbench.store.result;"
         "print([m for m in ('torch', 'matplotlib.pyplot', 'IPython', 'ipywidgets') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -21,7 +21,7 @@ from workbench.plots.sweep import (
     scale_of,
     sweep_png,
 )  # fmt: skip
-from workbench.quantities import REFERENCE_COLOUR, run_colour
+from workbench.telemetry.quantities import REFERENCE_COLOUR, run_colour
 
 DOTS = [
     Dot(0, "<b>a", {"lr": 1e-3, "kind": "full"}, 3.0, [2.9, 3.1], 10.0, 2e9, 1e6),

@@ -17,11 +17,11 @@ import pytest
 from rich.console import Console
 
 from workbench.cli.command import main
+from workbench.client.run import Run
 from workbench.plots import terminal
-from workbench.runs.folder import RunFolder, write_json
-from workbench.runs.measured import progress_parts
-from workbench.runs.run import Run
-from workbench.runs.state import RunState, take_lock, write_state
+from workbench.store.folder import RunFolder, write_json
+from workbench.store.measured import progress_parts
+from workbench.store.state import RunState, take_lock, write_state
 
 
 @pytest.fixture

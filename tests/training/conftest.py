@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from workbench.base.loading import COMPILER
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
-from workbench.loading import COMPILER
-from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder
-from workbench.runs.state import read_state
-from workbench.telemetry import Telemetry, read_telemetry
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import RunFolder
+from workbench.store.state import read_state
+from workbench.telemetry.streams import Telemetry, read_telemetry
 from workbench.training.assemble import Assembled, assemble
 from workbench.training.loop import Training
 

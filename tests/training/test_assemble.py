@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from workbench.base.errors import DataError
 from workbench.choices.data.tokens import PreparedData
-from workbench.errors import DataError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import assemble
 
 

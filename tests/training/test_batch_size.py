@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench import presets
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.batch_size import BatchSize, cosine_of_halves, step_shape
 from workbench.training.batches import StepShape
 from workbench.training.evaluate import evaluate

@@ -12,7 +12,7 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.token_prediction import TokenPrediction, draw_labels
 from workbench.choices.optimizers.sophia import SophiaOptimizer
 from workbench.choices.progress import Progress
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.curvature import take_curvature
 from workbench.training.loop import Training
 

@@ -14,11 +14,11 @@ from tests.forecasting.machine_rates import RATES
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, train
 from workbench.choices.choice import _REGISTRY, registry
-from workbench.forecast import forecast
-from workbench.recipe import Recipe
-from workbench.runs.folder import read_json
-from workbench.runs.forks.fork import create_fork
-from workbench.telemetry import TelemetryWriter
+from workbench.client.fork import create_fork
+from workbench.forecasting.forecast import forecast
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import read_json
+from workbench.telemetry.streams import TelemetryWriter
 from workbench.training import checkpoint
 from workbench.training.evaluate import evaluate, evaluate_run
 from workbench.training.forks import as_forked

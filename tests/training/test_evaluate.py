@@ -11,10 +11,10 @@ import pytest
 from tests.training.conftest import LiveRun
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.progress import Budget, Progress
-from workbench.exporting.export import main as export
+from workbench.models.export import main as export
 from workbench.plots.report import main as report
-from workbench.recipe import Recipe
-from workbench.runs.folder import read_json
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import read_json
 from workbench.training.assemble import assemble
 from workbench.training.evaluate import DURING, evaluate, main, points_passed
 

@@ -19,13 +19,13 @@ import pytest
 from tests.conftest import SmallDisk
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, train
-from workbench import telemetry
-from workbench.recipe import Recipe
-from workbench.runs import control, folder, state
-from workbench.runs.catalogue.listing import Listing
-from workbench.runs.catalogue.summary import summary
-from workbench.runs.folder import RunFolder, read_json
-from workbench.runs.state import fill_reserve, write_state
+from workbench.client.listing import Listing
+from workbench.client.summary import summary
+from workbench.recipes.recipe import Recipe
+from workbench.store import control, folder, state
+from workbench.store.folder import RunFolder, read_json
+from workbench.store.state import fill_reserve, write_state
+from workbench.telemetry import streams as telemetry
 from workbench.training import checkpoint, worker
 from workbench.training.task import RecipeTask
 

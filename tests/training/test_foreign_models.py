@@ -14,10 +14,10 @@ import torch
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, train
 from workbench.choices.choice import registry
-from workbench.exporting.export import main
-from workbench.recipe import Recipe
-from workbench.runs.folder import read_json
-from workbench.telemetry import read_telemetry
+from workbench.models.export import main
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import read_json
+from workbench.telemetry.streams import read_telemetry
 from workbench.training.loop import Training
 from workbench.training.restored import restore
 

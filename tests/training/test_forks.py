@@ -12,11 +12,11 @@ import torch
 
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, train
-from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder, read_json, write_json
-from workbench.runs.forks.fork import create_fork
-from workbench.runs.run import Run
-from workbench.runs.state import read_state
+from workbench.client.fork import create_fork
+from workbench.client.run import Run
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import RunFolder, read_json, write_json
+from workbench.store.state import read_state
 from workbench.training import checkpoint
 from workbench.training.checkpoint import CheckpointError
 from workbench.training.forks import data_identity
@@ -40,7 +40,7 @@ def forked() -> Forked:
 @pytest.mark.parametrize("optimizer", ["lans", "soap"])
 def test_an_unchanged_fork_repeats_its_parent(tiny: Recipe, live: Live, forked: Forked, optimizer: str) -> None:
     """Of a model in the middle of its growth, with a batch that follows the gradients, and a knob turned before."""
-    from workbench.runs import control
+    from workbench.store import control
 
     recipe = tiny.with_(
         optimizer=optimizer,
@@ -86,7 +86,7 @@ def test_a_forks_speed_is_of_its_own_training(tiny: Recipe, live: Live, forked: 
 
 def test_a_fork_is_stopped_and_resumed_like_any_run(tiny: Recipe, live: Live, forked: Forked) -> None:
     """Also with other knobs, and from its own first checkpoint under the number of its parent's."""
-    from workbench.runs import control
+    from workbench.store import control
 
     parent = live(tiny)
     train(parent, stop_at=6)

@@ -11,13 +11,13 @@ import torch
 
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import train
-from workbench.changes import turnable
 from workbench.choices.choice import registry
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.progress import Progress
-from workbench.recipe import Recipe
-from workbench.telemetry import TelemetryWriter, read_telemetry
+from workbench.recipes.changes import turnable
+from workbench.recipes.recipe import Recipe
+from workbench.telemetry.streams import TelemetryWriter, read_telemetry
 from workbench.training.evaluate import evaluate
 from workbench.training.growth import Growth
 from workbench.training.loop import Training

@@ -12,8 +12,8 @@ import torch
 import workbench.training.loop
 from workbench.choices.choice import registry
 from workbench.choices.depth.plan import Depth, LayerPlan
-from workbench.recipe import AXES, Recipe
-from workbench.telemetry import TelemetryWriter, read_telemetry
+from workbench.recipes.recipe import AXES, Recipe
+from workbench.telemetry.streams import TelemetryWriter, read_telemetry
 from workbench.training.loop import Training, step_seed
 from workbench.training.recorder import NotFinite
 

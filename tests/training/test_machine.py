@@ -12,7 +12,7 @@ from workbench.choices.execution import Mode
 from workbench.ops import remembered
 from workbench.ops.remembered import FOLDER
 from workbench.ops.timing import measure
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training import machine
 
 FP32 = Mode("cpu", 1, "fp32", compiled=False)

@@ -17,9 +17,9 @@ from workbench.choices.architectures import PreLN
 from workbench.choices.choice import registry
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth import LayerPlan
-from workbench.quantities import ENTROPY_EVERY
-from workbench.recipe import Recipe
-from workbench.telemetry import TelemetryWriter, read_telemetry
+from workbench.recipes.recipe import Recipe
+from workbench.telemetry.quantities import ENTROPY_EVERY
+from workbench.telemetry.streams import TelemetryWriter, read_telemetry
 from workbench.training.loop import Training
 from workbench.training.measurements import PARTS, HostCopy, LayerMeter, StepTimes, forget_peak, held_gib, memory_gib
 

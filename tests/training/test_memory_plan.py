@@ -11,13 +11,13 @@ import torch
 
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, staged, train
+from workbench.base.errors import RecipeError
 from workbench.choices.execution import memory_saving
 from workbench.choices.execution.memory_fit import Kept
-from workbench.errors import RecipeError
+from workbench.client.fork import create_fork
 from workbench.ops.recompute import KeptBytes
-from workbench.recipe import Recipe
-from workbench.runs.folder import read_json, write_json
-from workbench.runs.forks.fork import create_fork
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import read_json, write_json
 from workbench.training.loop import Training
 
 Build = Callable[..., Training]

@@ -14,9 +14,9 @@ from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, train
 from workbench.choices.choice import registry
 from workbench.choices.execution.attention_probe import attention_benchmark
-from workbench.quantities import ENTROPY_EVERY
-from workbench.recipe import Recipe
-from workbench.telemetry import Telemetry, TelemetryWriter, read_telemetry
+from workbench.recipes.recipe import Recipe
+from workbench.telemetry.quantities import ENTROPY_EVERY
+from workbench.telemetry.streams import Telemetry, TelemetryWriter, read_telemetry
 from workbench.training import machine, profiling
 from workbench.training.loop import Training
 from workbench.training.measurements import PARTS, forget_peak, memory_gib

@@ -11,8 +11,8 @@ from torch.autograd import DeviceType
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from workbench.errors import WorkbenchError
-from workbench.recipe import Recipe
+from workbench.base.errors import WorkbenchError
+from workbench.recipes.recipe import Recipe
 from workbench.training import profiling
 from workbench.training.loop import Training
 from workbench.training.profiling import PARTS, UPDATE, profiled, shares

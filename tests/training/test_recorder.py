@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from workbench.choices.progress import Budget, Progress
-from workbench.telemetry import TelemetryWriter, read_telemetry
+from workbench.telemetry.streams import TelemetryWriter, read_telemetry
 from workbench.training.measurements import StepTimes
 from workbench.training.recorder import RECENT, NotFinite, Recorder, StepRecord
 

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from workbench.profile_table import profile_line
-from workbench.recipe import Recipe
-from workbench.runs import control
-from workbench.runs.folder import RunFolder, read_object
-from workbench.telemetry import read_telemetry
+from workbench.recipes.recipe import Recipe
+from workbench.store import control
+from workbench.store.folder import RunFolder, read_object
+from workbench.telemetry.profile_table import profile_line
+from workbench.telemetry.streams import read_telemetry
 from workbench.training import profiling, requests
 from workbench.training import session as sessions
 from workbench.training.session import Session

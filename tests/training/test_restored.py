@@ -8,9 +8,9 @@ import pytest
 
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import train
-from workbench.errors import RunError
-from workbench.recipe import Recipe
-from workbench.runs.folder import read_json, write_json
+from workbench.base.errors import RunError
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import read_json, write_json
 from workbench.training.restored import restore
 
 

@@ -16,12 +16,12 @@ import pytest
 import torch
 
 from tests.training.conftest import LiveRun
+from workbench.base.errors import DataError
 from workbench.choices.choice import registry
 from workbench.choices.optimizers.layerwise import LARGE
 from workbench.choices.progress import Progress
-from workbench.errors import DataError
-from workbench.recipe import Recipe, recipe_hash
-from workbench.runs.folder import read_json, write_json
+from workbench.recipes.recipe import Recipe, recipe_hash
+from workbench.store.folder import read_json, write_json
 from workbench.training import checkpoint
 from workbench.training.loop import Training
 from workbench.training.session import Session
@@ -234,7 +234,7 @@ def test_seeds_differ_and_one_seed_repeats(tiny: Recipe, build: Callable[..., Tr
 
 
 def test_turned_knobs_survive_a_resume(tiny: Recipe, live: Live) -> None:
-    from workbench.runs import control
+    from workbench.store import control
 
     run = live(tiny)
     control.send(run.folder, "set", path="optimizer.lr", value=1e-4)

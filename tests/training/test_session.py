@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 import torch
 
-from workbench.cache_folder import cache_folder
+from workbench.base.cache_folder import cache_folder
+from workbench.client.launch import _with_weights
 from workbench.ops import kernels
 from workbench.ops.remembered import FOLDER, Benchmark, remember
-from workbench.recipe import Recipe
-from workbench.runs import control, lease
-from workbench.runs.checkpoints import checkpoints
-from workbench.runs.folder import RunFolder
-from workbench.runs.in_process import way_on
-from workbench.runs.launch import _with_weights
-from workbench.runs.resumed import resuming
-from workbench.runs.state import read_state
-from workbench.telemetry import read_telemetry
+from workbench.recipes.recipe import Recipe
+from workbench.store import control, lease
+from workbench.store.checkpoints import checkpoints
+from workbench.store.folder import RunFolder
+from workbench.store.in_process import way_on
+from workbench.store.resume_counters import resuming
+from workbench.store.state import read_state
+from workbench.telemetry.streams import read_telemetry
 from workbench.training import checkpoint, machine
 from workbench.training.recorder import NotFinite
 from workbench.training.session import Session

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from workbench.recipe import Recipe
-from workbench.telemetry import TelemetryWriter, read_telemetry
+from workbench.recipes.recipe import Recipe
+from workbench.telemetry.streams import TelemetryWriter, read_telemetry
 from workbench.training.loop import Training
 from workbench.training.stage_event import spans
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder
-from workbench.runs.state import read_state
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import RunFolder
+from workbench.store.state import read_state
 from workbench.training import status as module
 from workbench.training.loop import Training
 from workbench.training.status import Status

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.training.conftest import LiveRun
-from workbench.recipe import Recipe
-from workbench.runs import control
+from workbench.recipes.recipe import Recipe
+from workbench.store import control
 
 Live = Callable[[Recipe], LiveRun]
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from workbench.choices.progress import progress_at
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training import warmup
 from workbench.training.batch_size import LOOK_AHEAD
 from workbench.training.loop import Training

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from workbench.base.errors import RecipeError
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import TrainingModel
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import build_model, build_optimizer
 from workbench.training.widening import _before_logits, _copies, _shares, copy_state, widen
 

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from tests.training.conftest import LiveRun
-from workbench.recipe import Recipe
-from workbench.runs import control
-from workbench.runs.folder import read_json
-from workbench.runs.state import actual_status
+from workbench.recipes.recipe import Recipe
+from workbench.store import control
+from workbench.store.folder import read_json
+from workbench.store.state import actual_status
 from workbench.training import worker
 from workbench.training.worker import explain
 

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from workbench.accelerated.batches import length_of
+from workbench.base.errors import RecipeError, check_known
 from workbench.choices.choice import Choice, readable, registry, resolve
 from workbench.choices.progress import AmountError, parse_budget
-from workbench.errors import RecipeError, check_known
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 CHOICES = ("optimizer", "depth", "execution")
 _PLAIN = {"precision": "fp32", "compile": False}

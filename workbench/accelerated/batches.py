@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbench.errors import DataError
+from workbench.base.errors import DataError
 from workbench.training.batches import StepBatch, StepShape
 
 IGNORED = -100

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from workbench.accelerated.batches import OwnBatch, described, first_of, many_rows
 from workbench.accelerated.stack import OwnBackbone, Watched
+from workbench.base.errors import RecipeError, typed_line
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import Loss, Objective, TrainingModel
 from workbench.choices.progress import Progress
-from workbench.errors import RecipeError, typed_line
 
 LossFunction = Callable[[nn.Module, Any], Tensor]
 OWN_LOSS = "model(**batch).loss"

@@ -10,12 +10,12 @@ from torch import nn
 
 from workbench.accelerated.model import Look, LossFunction, OwnTraining, loss_of_model, quiet
 from workbench.accelerated.stack import OwnBackbone, stack_named, stacks
+from workbench.base.errors import RecipeError
 from workbench.choices.architectures.architecture import copies, uncopied
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.own import OwnModel
 from workbench.choices.progress import LOOK_AHEAD, Budget, progress_at
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 _SEVERAL = 0.5
 """Two lists of layers, of which the smaller has this share of the other's weights, are equally well meant."""

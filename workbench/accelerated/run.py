@@ -33,22 +33,22 @@ from workbench.accelerated.batches import check_loader, length_of, tokens_of
 from workbench.accelerated.model import OWN_LOSS, Look, LossFunction, look_at, loss_of_model
 from workbench.accelerated.needs import check_depth, check_execution, check_width, find_stack
 from workbench.accelerated.task import OwnTask
+from workbench.base.errors import RecipeError, RunError, RunFailed
 from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.own import OwnLoader, OwnLoss, OwnModel
-from workbench.errors import RecipeError, RunError, RunFailed
-from workbench.recipe import Recipe
-from workbench.runs import control
-from workbench.runs.create import create
-from workbench.runs.folder import RunFolder, runs_root, write_json
-from workbench.runs.in_process import IN_PROCESS, is_in_process, way_on
-from workbench.runs.launchers.launch_environment import launch_environment
-from workbench.runs.launchers.launcher import Handle, begin, resuming
-from workbench.runs.launchers.supervisor import REPORT_VARIABLE
-from workbench.runs.queue.outlook import notice
-from workbench.runs.queue.turn import Turn, enter
-from workbench.runs.result import Result
-from workbench.runs.run import Run
-from workbench.runs.state import ENDED_WELL, FINAL, actual_status, read_state
+from workbench.client.run import Run
+from workbench.launchers.create import create
+from workbench.launchers.launch_environment import launch_environment
+from workbench.launchers.launcher import Handle, begin, resuming
+from workbench.launchers.queue.outlook import notice
+from workbench.launchers.queue.turn import Turn, enter
+from workbench.launchers.supervisor import REPORT_VARIABLE
+from workbench.recipes.recipe import Recipe
+from workbench.store import control
+from workbench.store.folder import RunFolder, runs_root, write_json
+from workbench.store.in_process import IN_PROCESS, is_in_process, way_on
+from workbench.store.result import Result
+from workbench.store.state import ENDED_WELL, FINAL, actual_status, read_state
 from workbench.training.session import Session
 from workbench.training.status import Status
 from workbench.training.worker import fail, log_failure

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from workbench.base.errors import RecipeError, unknown
 from workbench.choices.architectures.architecture import Backbone
 from workbench.choices.architectures.transformers_layer import Pass, PlannedLayer
 from workbench.choices.depth.plan import LayerPlan
-from workbench.errors import RecipeError, unknown
 
 
 def stacks(model: nn.Module) -> dict[str, nn.Module]:

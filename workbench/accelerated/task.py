@@ -14,13 +14,13 @@ from workbench.accelerated.batches import OwnBatch, OwnSteps, epoch_of, length_o
 from workbench.accelerated.floors import unigram_floor
 from workbench.accelerated.model import Look, LossFunction, OwnTraining, loss_of_model, quiet
 from workbench.accelerated.stack import OwnBackbone
+from workbench.base.errors import DataError
 from workbench.choices.data.data import Say
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.engine import Engine
-from workbench.errors import DataError
-from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import RunFolder
 from workbench.training.assemble import Assembled, build_optimizer
 from workbench.training.batches import StepBatch, Steps, StepShape
 from workbench.training.evaluate import DURING, YARDSTICK, Evaluation

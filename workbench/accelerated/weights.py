@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from workbench.errors import RunError
-from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder
+from workbench.base.errors import RunError
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import RunFolder
 from workbench.training.restored import saved_checkpoint
 
 PREFIX = "model."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 
-from workbench.errors import check_known
-from workbench.heap_settings import TORCH_HUGE_PAGES, heap_settings
+from workbench.base.errors import check_known
+from workbench.base.heap_settings import TORCH_HUGE_PAGES, heap_settings
 
 BENCHES = {
     "peers": "tokens/s beside transformers' Trainer: the same maths, our architecture, which factor comes from what",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench import presets
-from workbench.recipe import Recipe
+from workbench.recipes import presets
+from workbench.recipes.recipe import Recipe
 
 Methods = dict[str, dict[str, dict[str, Any]]]
 """Section -> name -> changes to a recipe, as ``Recipe.with_`` takes them."""

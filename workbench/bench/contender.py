@@ -18,8 +18,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any, Self, TextIO
 
-from workbench.recipe import Recipe
-from workbench.runs.state import die_with_parent
+from workbench.recipes.recipe import Recipe
+from workbench.store.state import die_with_parent
 
 TRAINER = "workbench.bench.timed_trainer"
 """The module of our own contenders."""

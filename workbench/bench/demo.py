@@ -10,12 +10,12 @@ from typing import Any
 
 from rich.console import Console
 
-from workbench import presets
 from workbench.bench.result import save
-from workbench.demo import SECONDS, follow, prepare, stop
-from workbench.recipe import Recipe
-from workbench.runs.launch import launch
-from workbench.runs.run import Run
+from workbench.client.launch import launch
+from workbench.client.run import Run
+from workbench.experiments.demo import SECONDS, follow, prepare, stop
+from workbench.recipes import presets
+from workbench.recipes.recipe import Recipe
 
 KEPT = ("state", "steps", "tokens", "seconds", "tokens_per_second", "heldout_loss", "bits_per_byte", "learned")
 

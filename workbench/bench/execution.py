@@ -19,14 +19,14 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from rich.console import Console
 from rich.table import Table
 
+from workbench.base.errors import WorkbenchError, check_known
 from workbench.bench.contender import TRAINER
 from workbench.bench.result import save, spread
 from workbench.bench.speed_rounds import Entrant, SpeedRounds, take_rounds
 from workbench.bench.waterfall import draw, ratios, waterfall
 from workbench.bench.waterfall import table as waterfall_table
 from workbench.choices.execution import Execution, Native
-from workbench.errors import WorkbenchError, check_known
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 EXACT, ROUNDED = 2e-3, 5e-2
 """Nats by which the loss of a step may differ from eager fp32: other order of sums, and fewer digits."""
@@ -285,7 +285,7 @@ def _claims(
 
 def main(argv: list[str]) -> int:
     """``workbench bench execution``: measure, print the tables, save JSON and pictures."""
-    from workbench import presets
+    from workbench.recipes import presets
 
     parser = argparse.ArgumentParser(prog="workbench bench execution", description=__doc__)
     parser.add_argument("--preset", default="fast", help="what to train")

@@ -18,16 +18,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from workbench.base.errors import WorkbenchError
 from workbench.bench.contender import TRAINER, Contender
 from workbench.bench.forecast_cases import STEPS, cases
 from workbench.bench.forecast_runs import compare_run, whole_runs
 from workbench.bench.result import ResultsFile
 from workbench.choices.execution.engine import Mode
-from workbench.errors import WorkbenchError
-from workbench.forecast import forecast
 from workbench.forecasting.calibration import VERSION, measured
+from workbench.forecasting.forecast import forecast
 from workbench.forecasting.rates import Rates
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 MODES = ("eager", "compiled")
 ERRORS = ("time_error", "memory_error")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench import presets
-from workbench.recipe import Recipe
+from workbench.recipes import presets
+from workbench.recipes.recipe import Recipe
 
 STEPS = 12
 """Of each: enough for every stage and schedule to occur."""

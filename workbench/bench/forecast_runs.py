@@ -9,12 +9,12 @@ from __future__ import annotations
 import tempfile
 from typing import Any
 
-from workbench import presets
-from workbench.errors import WorkbenchError
-from workbench.forecast import forecast
-from workbench.recipe import Recipe
-from workbench.runs.launch import launch
-from workbench.runs.measured import memory_for_training
+from workbench.base.errors import WorkbenchError
+from workbench.client.launch import launch
+from workbench.forecasting.forecast import forecast
+from workbench.recipes import presets
+from workbench.recipes.recipe import Recipe
+from workbench.store.measured import memory_for_training
 
 STEPS = 60
 """Of each: a heap grows for some twenty."""

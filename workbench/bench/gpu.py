@@ -24,18 +24,18 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from workbench import presets
+from workbench.base.errors import check_known
 from workbench.bench import execution, optimizer_steps
 from workbench.bench.contender import TRAINER, note
 from workbench.bench.result import ResultsFile, spread
 from workbench.bench.speed_rounds import Entrant, take_rounds
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution import Native
-from workbench.errors import check_known
 from workbench.ops.remembered import device_name
-from workbench.recipe import Recipe
-from workbench.runs.folder import read_object, write_json
-from workbench.runs.state import die_with_parent
+from workbench.recipes import presets
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import read_object, write_json
+from workbench.store.state import die_with_parent
 from workbench.training.machine import gemm_flops, peak_flops, revision
 
 HEAD_WIDTH = 64

@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import t as student
 
+from workbench.base.errors import RecipeError, WorkbenchError
 from workbench.bench.contender import note
 from workbench.bench.ladder_stage import Arm, Stage, Train
 from workbench.bench.ladder_tracks import TRACKS
@@ -33,9 +34,8 @@ from workbench.bench.presets import WORKER as OURS
 from workbench.bench.result import ResultsFile, spread
 from workbench.bench.waterfall import draw, ratios, waterfall
 from workbench.bench.waterfall import table as waterfall_table
-from workbench.errors import RecipeError, WorkbenchError
-from workbench.recipe import Recipe
-from workbench.runs.folder import read_object
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import read_object
 
 THEIRS = "workbench.bench.whole_trainer"
 DEFAULT, TUNED = "Trainer", "Trainer tuned"

@@ -11,7 +11,7 @@ from typing import Any
 from workbench.bench.contender import Contender, note
 from workbench.bench.presets import nats_of, seconds_of
 from workbench.bench.result import ResultsFile
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 Train = Callable[[Sequence[Recipe]], list[dict[str, Any]]]
 """What became of recipes of one arm, which may train side by side."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench import presets
 from workbench.bench.presets import TUNING_SEED
-from workbench.recipe import Recipe
+from workbench.recipes import presets
+from workbench.recipes.recipe import Recipe
 
 _SCHEDULE = {"kind": "warmup_hold_decay", "hold": 0.0, "warmup": 0.1}
 _EARLY = {**_SCHEDULE, "warmup": 0.05}

@@ -20,7 +20,7 @@ from rich.table import Table
 from workbench.bench.compared_methods import all_methods, depth_and_optimizers, larger_base, small_base
 from workbench.bench.result import save
 from workbench.bench.step_costs import SEGMENTS, STEPS, step_costs
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 PARTS = ("claims", "methods")
 """What ``--only`` may name: the cost of depth methods on 12 layers, of every method."""

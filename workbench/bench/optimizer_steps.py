@@ -19,16 +19,16 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from workbench import presets
+from workbench.base.errors import check_known
 from workbench.bench.result import save, spread
 from workbench.choices.choice import registry
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.optimizers.layerwise import LayerwiseOptimizer
 from workbench.choices.optimizers.optimizer import parameter_groups
-from workbench.errors import check_known
 from workbench.ops.remembered import device_name
 from workbench.ops.timing import wait_for
-from workbench.recipe import Recipe
+from workbench.recipes import presets
+from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import build_model, build_optimizer
 
 BASELINE = "adamw (fused)"

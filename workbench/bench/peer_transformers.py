@@ -27,7 +27,7 @@ from workbench.choices.data.tokens import PreparedData
 from workbench.choices.objectives.corruption import Corruption
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import progress_at
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import build_model
 
 TUNED: dict[str, Any] = {"bf16": True, "torch_compile": True, "optim": "adamw_torch_fused"}

@@ -22,7 +22,7 @@ from workbench.bench.result import save, spread
 from workbench.bench.speed_rounds import Entrant, take_rounds
 from workbench.bench.waterfall import draw, ratios, waterfall
 from workbench.bench.waterfall import table as waterfall_table
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.machine import gemm_flops
 
 THEIRS = "workbench.bench.peer_transformers"
@@ -238,7 +238,7 @@ def agreement(recipe: Recipe, steps: int) -> dict[str, Any]:
 
 def main(argv: list[str]) -> int:
     """``workbench bench peers``: measure, print the tables, save JSON and picture."""
-    from workbench import presets
+    from workbench.recipes import presets
 
     parser = argparse.ArgumentParser(prog="workbench bench peers", description=__doc__)
     parser.add_argument("--preset", default="bert_tiny", help="our recipe; the others take its data and size")

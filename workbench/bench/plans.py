@@ -13,6 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from workbench.base.errors import WorkbenchError, unknown
 from workbench.bench.contender import TRAINER, note
 from workbench.bench.forecast_cases import cases
 from workbench.bench.result import save
@@ -20,8 +21,7 @@ from workbench.bench.speed_rounds import Entrant, take_rounds
 from workbench.bench.waterfall import ratios
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.planned import SECONDS, Planned, calibrate
-from workbench.errors import WorkbenchError, unknown
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 MANY_ROWS = "bert_tiny, 128 rows"
 CASES = {

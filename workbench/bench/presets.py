@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from workbench import presets
 from workbench.bench.contender import Contender
 from workbench.bench.result import ResultsFile
-from workbench.recipe import Recipe
+from workbench.recipes import presets
+from workbench.recipes.recipe import Recipe
 
 RESULTS = Path("docs/results/presets.json")
 WORKER = "workbench.bench.tuning_worker"

@@ -17,9 +17,9 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from workbench.errors import WorkbenchError
-from workbench.recipe import Recipe
-from workbench.runs.folder import read_object, write_json
+from workbench.base.errors import WorkbenchError
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import read_object, write_json
 from workbench.training.machine import revision
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "workbench")

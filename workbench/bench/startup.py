@@ -18,14 +18,14 @@ from typing import Any
 
 from rich.console import Console
 
-from workbench import presets
 from workbench.bench.result import save, spread
-from workbench.recipe import Recipe
-from workbench.runs.folder import read_object
-from workbench.runs.launch import launch
-from workbench.runs.launchers import held
-from workbench.runs.run import Run
-from workbench.telemetry import TelemetryReader
+from workbench.client.launch import launch
+from workbench.client.run import Run
+from workbench.launchers import held
+from workbench.recipes import presets
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import read_object
+from workbench.telemetry.streams import TelemetryReader
 
 COMMANDS = {
     "import workbench": ["-c", "import workbench"],

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.bench.contender import TRAINER, note, take_turns
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 SEGMENTS, STEPS = 16, 8
 """Rounds in which contenders alternate, and steps in each: together the whole schedule of every contender."""

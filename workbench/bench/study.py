@@ -2,7 +2,8 @@
 
 Claim 2 of an honest comparison. A track is a baseline and sections of methods, each a change to it. Every arm's rate
 and warm-up are swept by the same search on a seed that no race sees, at the steps that the budget gives this arm; then
-a section is one race (:mod:`workbench.racing`): paired seeds, looks after 4, 6 and 10, an error rate shared by its
+a section is one race (:mod:`workbench.experiments.race`): paired seeds, looks after 4, 6 and 10, an error rate shared
+by its
 arms, and the baseline at half and twice the budget, so that a difference can be said as a speed-up. Masked arms begin
 from a checkpoint per seed that has left the plateau, so that none is judged by when it would have. Resumable.
 """
@@ -20,20 +21,20 @@ from typing import Any
 
 from rich.console import Console
 
-from workbench.atomic import write_bytes
+from workbench.base.errors import RunError, TargetMissed, WorkbenchError, check_known
+from workbench.base.files import write_bytes
 from workbench.bench.contender import Contender, note
 from workbench.bench.presets import TUNING_SEED, WORKER, sweep, trained_losses
 from workbench.bench.result import ResultsFile, context, definition
 from workbench.bench.study_page import page, show, with_compilation
 from workbench.bench.study_tracks import BASELINE, TRACKS, Track, arms_of
-from workbench.errors import RunError, TargetMissed, WorkbenchError, check_known
-from workbench.racing.entering import enter
-from workbench.racing.plan import RacePlan
-from workbench.racing.race import Race, race
-from workbench.recipe import Recipe
-from workbench.runs.checkpoints import checkpoints
-from workbench.runs.launch import launch
-from workbench.runs.run import Run
+from workbench.client.launch import launch
+from workbench.client.run import Run
+from workbench.experiments.race.plan import RacePlan
+from workbench.experiments.race.race import Race, race
+from workbench.experiments.race.validate import enter
+from workbench.recipes.recipe import Recipe
+from workbench.store.checkpoints import checkpoints
 
 RESULTS, PAGE = Path("docs/results/study.json"), Path("docs/methods.md")
 LEFT = 0.5
@@ -89,7 +90,7 @@ def warm_starts(
     """The last checkpoint of a run per seed, each trained once, however often this is asked.
 
     Args:
-        start: as :func:`workbench.runs.launch.launch`; the runs take their turns.
+        start: as :func:`workbench.client.launch.launch`; the runs take their turns.
 
     Raises:
         WorkbenchError: one is not :data:`LEFT` nats below word frequencies. RunFailed: one failed.
@@ -137,7 +138,7 @@ def section_of(
     """Tune and race a section; returns what the file keeps of it.
 
     Args:
-        tune: as :func:`tuned` does. begin: a race, as :func:`workbench.racing.race.race` does.
+        tune: as :func:`tuned` does. begin: a race, as :func:`workbench.experiments.race.race.race` does.
         compiling: seconds that compiling a recipe takes, as :func:`compile_cold` does.
         rates: of another machine.
 

@@ -41,7 +41,7 @@ def with_compilation(speedup: Mapping[str, Any], seconds: float, base: float, ar
     """A speed-up of which compilation is a part, on both sides.
 
     Args:
-        speedup: the fields of a :class:`~workbench.racing.speedup.Speedup`.
+        speedup: the fields of a :class:`~workbench.experiments.race.speedup.Speedup`.
         seconds: of training at the race's budget. base, arm: of compiling the baseline, and the arm.
     """
 

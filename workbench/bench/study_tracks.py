@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from workbench import presets
+from workbench.base.errors import RecipeError
 from workbench.bench.compared_methods import Methods, all_methods, as_published, depth_and_optimizers
 from workbench.bench.presets import TUNING_SEED
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes import presets
+from workbench.recipes.recipe import Recipe
 
 BASELINE = "baseline"
 _NOT_IN_A_NAME = re.compile(r"[^\w .+-]")

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from workbench import presets
+from workbench.base.errors import WorkbenchError
 from workbench.bench.result import save
 from workbench.choices.data.prepare import prepare
-from workbench.errors import WorkbenchError
 from workbench.ops.timing import wait_for
-from workbench.recipe import Recipe
-from workbench.telemetry import TelemetryWriter
+from workbench.recipes import presets
+from workbench.recipes.recipe import Recipe
+from workbench.telemetry.streams import TelemetryWriter
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
 from workbench.training.recorder import Recorder

@@ -17,12 +17,12 @@ from typing import Any
 import psutil
 import torch
 
+from workbench.base.loading import COMPILER, load
 from workbench.bench.contender import begin, note
 from workbench.bench.run_mlm import GroupedRows
 from workbench.choices.data.prepare import prepare
-from workbench.loading import COMPILER, load
 from workbench.ops.timing import clock_of, processor_seconds, wait_for
-from workbench.telemetry import TelemetryWriter
+from workbench.telemetry.streams import TelemetryWriter
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
 from workbench.training.recorder import NotFinite

@@ -14,7 +14,7 @@ from workbench.bench.contender import begin
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.objectives.text_floors import text_floors
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import assemble, heldout_set
 from workbench.training.evaluate import evaluate
 from workbench.training.loop import Training

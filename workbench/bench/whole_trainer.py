@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 import transformers
 
+from workbench.base.json_lines import finite
 from workbench.bench.peer_transformers import Rows, arguments_of, tokenizer_of
 from workbench.bench.presets import seconds_of
 from workbench.bench.run_mlm import ignoring
@@ -22,8 +23,7 @@ from workbench.bench.tuning_worker import serve
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import PreparedData, Vocabulary
 from workbench.choices.progress import progress_at
-from workbench.json_lines import finite
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import heldout_set
 
 UNTIMED_STEPS = 2

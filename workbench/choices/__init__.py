@@ -1,6 +1,6 @@
 """What users compose. Importing this package registers every choice."""
 
-from workbench.loading import load
+from workbench.base.loading import load
 
 # Kernels and commands meet torch here: without looking for garbage they have it after 2.1 CPU seconds instead of 2.4.
 load("torch")

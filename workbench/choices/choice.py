@@ -25,10 +25,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SerializeAsAny, model_validator
 from pydantic_core import PydanticCustomError
 
+from workbench.base.errors import RecipeError, check_known, unknown
 from workbench.choices.knob import BOUNDS, MOVES, bounds_of, known_fields, legal_bounds, not_a_number
 from workbench.choices.knob import knob as knob
 from workbench.choices.progress import Progress
-from workbench.errors import RecipeError, check_known, unknown
 
 ENTRY_POINT_GROUP = "workbench.choices"
 # Filled by class definitions: importing a module is all it takes to register what is in it.

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
+from workbench.base.errors import RecipeError, unknown
 from workbench.choices.choice import Choice, readable
-from workbench.errors import RecipeError, unknown
 
 DEEPEST = 16
 """Parts of the longest path; the deepest knob of a recipe has five."""

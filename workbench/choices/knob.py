@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from workbench.errors import unknown
+from workbench.base.errors import unknown
 
 MOVES = "moves during a run"
 """Marks, in a field's metadata, a knob that takes a number or a schedule (``schedules.Scheduled``)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
+from workbench.base.errors import RecipeError
 from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.batch_rules.as_scheduled import AsScheduled
@@ -13,7 +14,6 @@ from workbench.choices.data.tokenizers.trained import TrainedTokenizer
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.objectives.objective import Objective, TrainingModel
 from workbench.choices.progress import Progress
-from workbench.errors import RecipeError
 
 
 def _gone(what: str) -> RecipeError:

@@ -12,9 +12,9 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
+from workbench.base.errors import RecipeError, check_known
 from workbench.choices.choice import Choice, registry
-from workbench.errors import RecipeError, check_known
-from workbench.recipe import AXES
+from workbench.recipes.recipe import AXES
 
 PARTS = ("tokenizer", "schedule", "batch_rule")
 """Axes that are composed into other choices rather than into the recipe itself."""
@@ -46,7 +46,7 @@ def choices(options: argparse.Namespace) -> int:
 
 def presets(options: argparse.Namespace) -> int:
     """List the presets."""
-    from workbench import presets as known
+    from workbench.recipes import presets as known
 
     first_lines = {name: (getattr(known, name).__doc__ or "").strip().splitlines()[0] for name in known.names()}
     # Docstrings refer to other presets in the markup of the documentation.

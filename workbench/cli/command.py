@@ -13,9 +13,9 @@ import pkgutil
 import sys
 from collections.abc import Callable
 
+from workbench.base.errors import RunFailed, TargetMissed, WorkbenchError
+from workbench.base.text import plain_lines
 from workbench.cli.verbs import DELEGATED, verb_parser
-from workbench.errors import RunFailed, TargetMissed, WorkbenchError
-from workbench.printable import plain_lines
 
 DONE, FAILED, WRONG, MISSED = 0, 1, 2, 3
 Verb = Callable[[argparse.Namespace], int]

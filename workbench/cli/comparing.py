@@ -7,7 +7,7 @@ import json
 import sys
 
 from workbench import compare as side_by_side
-from workbench.printable import plain_lines
+from workbench.base.text import plain_lines
 
 
 def compare(options: argparse.Namespace) -> int:

@@ -6,9 +6,9 @@ import argparse
 import json
 import sys
 
+from workbench.base.errors import EngineError, unknown
 from workbench.choices.choice import registry
 from workbench.choices.execution.environment import STEPS, EngineEnvironment
-from workbench.errors import EngineError, unknown
 
 
 def environments() -> dict[str, EngineEnvironment]:

@@ -8,16 +8,16 @@ import sys
 import time
 from typing import Any
 
-from workbench.assignments import assignment
+from workbench.base.assignments import assignment
+from workbench.base.errors import RecipeError, RunFailed, WorkbenchError
+from workbench.base.text import many, plain
 from workbench.cli.command import DONE, FAILED
 from workbench.cli.training import text_edits
-from workbench.errors import RecipeError, RunFailed, WorkbenchError
 from workbench.experiments.experiment import Experiment
 from workbench.experiments.experiment_folder import ENDED
-from workbench.printable import many, plain
-from workbench.racing.race import Race
-from workbench.sweeping.space import read_values
-from workbench.tuning.tune import Tuning
+from workbench.experiments.race.race import Race
+from workbench.experiments.sweep.space import read_values
+from workbench.experiments.tune.tune import Tuning
 
 LINE_SECONDS, POLL_SECONDS = 10.0, 0.5
 Held = Experiment[Any, Any]

@@ -8,16 +8,16 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from workbench.base.errors import WorkbenchError
+from workbench.base.text import duration_words, many, plain
 from workbench.cli.training import recipe_from
-from workbench.errors import WorkbenchError
 from workbench.plots.forecast_compared import compared
 from workbench.plots.forecast_facts import bytes_words, compiling, cost_of, whole_forecast
-from workbench.printable import duration_words, many, plain
-from workbench.runs.folder import read_json
+from workbench.store.folder import read_json
 
 if TYPE_CHECKING:
-    from workbench.forecast import Forecast
-    from workbench.recipe import Recipe
+    from workbench.forecasting.forecast import Forecast
+    from workbench.recipes.recipe import Recipe
 
 
 def show(options: argparse.Namespace) -> int:
@@ -26,7 +26,7 @@ def show(options: argparse.Namespace) -> int:
     Raises:
         WorkbenchError: the price is negative, the recipe or run is wrong, or the machine cannot be measured.
     """
-    from workbench.forecast import forecast, measure_again
+    from workbench.forecasting.forecast import forecast, measure_again
 
     if options.price is not None and not options.price >= 0:
         raise WorkbenchError(f"--price must be >= 0, got {options.price:g}")
@@ -46,9 +46,9 @@ def _beside(options: argparse.Namespace) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from workbench.forecast import forecast
-    from workbench.runs.forks.point import own_part
-    from workbench.runs.run import Run
+    from workbench.client.fork_point import own_part
+    from workbench.client.run import Run
+    from workbench.forecasting.forecast import forecast
 
     if options.measure:
         raise WorkbenchError("--run shows what a run was forecast: leave out --measure, which is for the next ones")

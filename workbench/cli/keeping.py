@@ -6,13 +6,13 @@ import argparse
 import json
 import sys
 
-from workbench.errors import RunError
-from workbench.printable import plain, plain_lines
-from workbench.runs.labels import label, name_of, read_labels
-from workbench.runs.run import Run
-from workbench.runs.trash import delete as move_to_trash
-from workbench.runs.trash import empty, trash_folder, trashed
-from workbench.runs.trash import restore as bring_back
+from workbench.base.errors import RunError
+from workbench.base.text import plain, plain_lines
+from workbench.client.run import Run
+from workbench.store.labels import label, name_of, read_labels
+from workbench.store.trash import delete as move_to_trash
+from workbench.store.trash import empty, trash_folder, trashed
+from workbench.store.trash import restore as bring_back
 
 
 def rename(options: argparse.Namespace) -> int:
@@ -68,7 +68,7 @@ def _run(which: str, runs_dir: str | None) -> Run:
         return Run(which, runs_dir)
     except RunError:
         # Here: it loads what races and sweeps need.
-        from workbench.opening import matching
+        from workbench.experiments.open import matching
 
         if not (found := matching(which, runs_dir)):
             raise

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 from workbench.cli.command import DONE
-from workbench.opening import held, noun_of
-from workbench.repeating import cells_of, write_notebook
+from workbench.experiments.open import held, noun_of
+from workbench.experiments.reproduce import cells_of, write_notebook
 
 
 def notebook(options: argparse.Namespace) -> int:

@@ -6,8 +6,8 @@ import argparse
 import json
 import sys
 
+from workbench.base.errors import RecipeError
 from workbench.cli.training import recipe_from
-from workbench.errors import RecipeError
 from workbench.plots.plan_rows import COLUMNS, plan_rows
 
 

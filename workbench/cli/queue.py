@@ -8,16 +8,16 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from workbench.errors import RunError, WorkbenchError
-from workbench.printable import many, plain_lines
-from workbench.runs.folder import runs_root
-from workbench.runs.queue.changes import Moved, move, set_priority, this_queue, waiting_ticket
-from workbench.runs.queue.obstacle import obstacle
-from workbench.runs.queue.orphans import start_orphans
-from workbench.runs.queue.outlook import Outlook, cores_of, outlook
-from workbench.runs.queue.settings import NAMES, machine_cores, write_settings
-from workbench.runs.queue.ticket import Ticket
-from workbench.runs.run import Run
+from workbench.base.errors import RunError, WorkbenchError
+from workbench.base.text import many, plain_lines
+from workbench.client.run import Run
+from workbench.launchers.queue.changes import Moved, move, set_priority, this_queue, waiting_ticket
+from workbench.launchers.queue.obstacle import obstacle
+from workbench.launchers.queue.orphans import start_orphans
+from workbench.launchers.queue.outlook import Outlook, cores_of, outlook
+from workbench.launchers.queue.settings import NAMES, machine_cores, write_settings
+from workbench.launchers.queue.ticket import Ticket
+from workbench.store.folder import runs_root
 
 Answer = tuple[str, dict[str, Any]]
 

@@ -7,11 +7,11 @@ import json
 import shlex
 from dataclasses import asdict
 
+from workbench.base.errors import RecipeError
 from workbench.cli.command import DONE
 from workbench.cli.following import begun, changed, existing, latest, say, seeds
-from workbench.errors import RecipeError
-from workbench.racing.race import Race
-from workbench.racing.results import check_fail_on
+from workbench.experiments.race.race import Race
+from workbench.experiments.race.results import check_fail_on
 
 
 def race(options: argparse.Namespace) -> int:
@@ -32,8 +32,8 @@ def race(options: argparse.Namespace) -> int:
             f"a race needs at least two arms, and no race is called '{first}': `workbench race {shlex.quote(first)} "
             f"{shlex.quote(mine)}` (each arm is NAME=RECIPE:CHANGES); races here: {latest(Race, options)}"
         )
-    from workbench.racing.entering import arms_of
-    from workbench.racing.race import race as start
+    from workbench.experiments.race.race import race as start
+    from workbench.experiments.race.validate import arms_of
 
     started = start(
         {name: changed(source, options) for name, source in arms_of(options.arms).items()},

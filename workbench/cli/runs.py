@@ -11,20 +11,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from workbench.assignments import assignment
+from workbench.base.assignments import assignment
+from workbench.base.errors import RunError
+from workbench.base.text import aligned, plain, plain_lines, utc
 from workbench.cli.training import summary as summary_of_result
-from workbench.errors import RunError
+from workbench.client.knob import check_knob
+from workbench.client.run import Run
+from workbench.client.run_list import runs as list_runs
+from workbench.client.summary import summary
 from workbench.plots.terminal import follow
-from workbench.printable import aligned, plain, plain_lines, utc
-from workbench.profile_table import profile_line, profile_table
-from workbench.runs.attempts import lost_event
-from workbench.runs.catalogue.run_list import runs as list_runs
-from workbench.runs.catalogue.summary import summary
-from workbench.runs.folder import read_object
-from workbench.runs.knob import check_knob
-from workbench.runs.run import Run
-from workbench.runs.state import FINAL, read_state
-from workbench.telemetry import read_events
+from workbench.store.attempts import lost_event
+from workbench.store.folder import read_object
+from workbench.store.state import FINAL, read_state
+from workbench.telemetry.profile_table import profile_line, profile_table
+from workbench.telemetry.streams import read_events
 
 OWN_MODEL_TYPE = "workbench"
 """In a model's ``config.json``: transformers learns it by an import. As in :mod:`workbench.transformers`."""
@@ -126,7 +126,7 @@ def export(options: argparse.Namespace) -> int:
 def report(options: argparse.Namespace) -> int:
     """Write report.html of a run, a race, a sweep or a tuning."""
     # Slower to import than all that the other verbs need.
-    from workbench.opening import held, noun_of
+    from workbench.experiments.open import held, noun_of
 
     found = held(options.run, options.runs)
     path = found.report()

@@ -6,10 +6,10 @@ import argparse
 import json
 from dataclasses import asdict
 
+from workbench.base.errors import RecipeError
 from workbench.cli.command import DONE
 from workbench.cli.following import begun, changed, existing, latest, over, say, seeds
-from workbench.errors import RecipeError
-from workbench.sweeping.sweep import Sweep
+from workbench.experiments.sweep.sweep import Sweep
 
 
 def sweep(options: argparse.Namespace) -> int:
@@ -25,7 +25,7 @@ def sweep(options: argparse.Namespace) -> int:
             f"sweep '{options.recipe}' over what? For example --over optimizer.lr=1e-3,2e-3; sweeps here: "
             f"{latest(Sweep, options)}"
         )
-    from workbench.sweeping.sweep import sweep as start
+    from workbench.experiments.sweep.sweep import sweep as start
 
     started = start(
         changed(options.recipe, options), dict(map(over, options.over)), sampler=options.sampler, runs=options.points,

@@ -13,23 +13,23 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from workbench.assignments import assignment
+from workbench.base.assignments import assignment
+from workbench.base.errors import RecipeError, RunError, RunFailed
+from workbench.base.text import many, plain
 from workbench.cli.unattended import WaitForSpace, somebody_there
 from workbench.cli.unread import outliving_readers
-from workbench.errors import RecipeError, RunError, RunFailed
+from workbench.client.run import Run
+from workbench.client.summary import queue_facts
+from workbench.launchers import held
+from workbench.launchers.local import wait_for_supervisors
+from workbench.launchers.supervisor import REPORT_LIMIT_SECONDS
 from workbench.plots.terminal import follow
-from workbench.printable import many, plain
-from workbench.profile_table import STEPS, profile_table
-from workbench.runs.catalogue.summary import queue_facts
-from workbench.runs.folder import read_object
-from workbench.runs.launchers import held
-from workbench.runs.launchers.local import wait_for_supervisors
-from workbench.runs.launchers.supervisor import REPORT_LIMIT_SECONDS
-from workbench.runs.run import Run
+from workbench.store.folder import read_object
+from workbench.telemetry.profile_table import STEPS, profile_table
 
 if TYPE_CHECKING:
-    from workbench.recipe import Recipe
-    from workbench.runs.result import Result
+    from workbench.recipes.recipe import Recipe
+    from workbench.store.result import Result
 
 BYTES_PER_TOKEN = 32
 """More than any tokenizer's tokens have on average: text of fewer bytes may not fill a batch."""
@@ -42,8 +42,8 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
         RecipeError: none was named, or something in it is unknown or out of bounds.
         DataError: ``--text`` names nothing that can be read.
     """
-    from workbench import presets
-    from workbench.recipe import Recipe
+    from workbench.recipes import presets
+    from workbench.recipes.recipe import Recipe
 
     if options.recipe:
         recipe = Recipe.load(options.recipe)
@@ -96,7 +96,7 @@ def _launchable(options: argparse.Namespace) -> Recipe:
 
 def launch(options: argparse.Namespace) -> int:
     """Start in the background, print the run id."""
-    from workbench.runs.launch import launch as start
+    from workbench.client.launch import launch as start
 
     with _held():
         # On stderr: stdout holds the id and nothing else.
@@ -124,7 +124,7 @@ def _queued(options: argparse.Namespace) -> dict[str, Any]:
 
 def _warn(recipe: Recipe) -> None:
     """Say what the Lab says beside its button, where nobody can be asked."""
-    from workbench.forecast import unusual
+    from workbench.forecasting.forecast import unusual
 
     if far := unusual(recipe):
         _say(f"warning: {' '.join(far)}")
@@ -170,8 +170,8 @@ def train(options: argparse.Namespace) -> int:
 
 
 def _trained(options: argparse.Namespace) -> int:
-    from workbench.runs.launch import launch as start
-    from workbench.runs.result import check_target
+    from workbench.client.launch import launch as start
+    from workbench.store.result import check_target
 
     check_target(options.target_loss, "--target-loss")
     with _held():

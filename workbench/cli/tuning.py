@@ -6,12 +6,12 @@ import argparse
 import json
 from dataclasses import asdict
 
+from workbench.base.errors import RecipeError, check_known
 from workbench.cli.command import DONE
 from workbench.cli.following import begun, changed, existing, latest, over, say, seeds
-from workbench.errors import RecipeError, check_known
-from workbench.racing.results import check_fail_on
-from workbench.tuning.axes import AXES
-from workbench.tuning.tune import Tuning
+from workbench.experiments.race.results import check_fail_on
+from workbench.experiments.tune.axes import AXES
+from workbench.experiments.tune.tune import Tuning
 
 
 def tune(options: argparse.Namespace) -> int:
@@ -31,7 +31,7 @@ def tune(options: argparse.Namespace) -> int:
         raise RecipeError("--axis names what is tuned by default, and --over gives values of your own: take one")
     for axis in options.axis or ():
         check_known("--axis", axis, AXES, RecipeError, "values of your own work, too: --over optimizer.lr=1e-4..1e-2")
-    from workbench.tuning.tune import tune as start
+    from workbench.experiments.tune.tune import tune as start
 
     started = start(
         changed(options.recipe, options), options.budget, dict(map(over, options.over)) or options.axis or None,

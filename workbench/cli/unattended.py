@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import time
 
-from workbench.errors import FREE_SPACE
-from workbench.runs.in_process import way_on
-from workbench.runs.run import Run
-from workbench.runs.state import read_state
+from workbench.base.errors import FREE_SPACE
+from workbench.client.run import Run
+from workbench.store.in_process import way_on
+from workbench.store.state import read_state
 
 SPACE_SECONDS = 60.0
 """How long such a run waits: what else runs on the machine may free space."""

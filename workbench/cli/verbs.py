@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
-from workbench.errors import WorkbenchError, unknown
+from workbench.base.errors import WorkbenchError, unknown
 
 DELEGATED = {
     "bench": ("workbench.bench", "benchmarks against other trainers; `workbench bench` lists them"),
-    "demo": ("workbench.demo", "train the baseline and the fast recipe side by side and compare them"),
+    "demo": ("workbench.experiments.demo", "train the baseline and the fast recipe side by side and compare them"),
 }
 """Verbs whose package stands beside or above the command line: started by name, with their own options."""
 _REQUESTS = {
@@ -115,8 +115,8 @@ def _held_verb(verbs: Any, name: str, function: str, text: str) -> Parser:
 
 
 def _run_ids(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
-    from workbench.runs.find import run_ids
-    from workbench.runs.folder import runs_root
+    from workbench.store.find import run_ids
+    from workbench.store.folder import runs_root
 
     return run_ids(runs_root(getattr(parsed_args, "runs", None)))
 

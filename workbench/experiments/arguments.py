@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from numbers import Integral, Real
 from typing import Any
 
-from workbench.errors import RecipeError
+from workbench.base.errors import RecipeError
 
 
 def check_arguments(*, name: object, runs_dir: object, say: object) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from workbench.errors import RecipeError, check_known
+from workbench.base.errors import RecipeError, check_known
 
 if TYPE_CHECKING:
     from workbench.choices.data.tokens import PreparedData
-    from workbench.forecast import Forecast
-    from workbench.recipe import Recipe
+    from workbench.forecasting.forecast import Forecast
+    from workbench.recipes.recipe import Recipe
 
 Clock = Literal["reference", "measured"]
 """What seconds are: those that the forecast takes for an arm's steps on this machine, or those of each run itself."""
@@ -48,7 +48,8 @@ class Share:
         seconds_per_step: forecast, mean over the run.
         threads: that it trains with; 0 on a GPU.
         compile_seconds: forecast, before the first run's clock starts.
-        parameters, memory_bytes: forecast, see :class:`~workbench.forecast.Forecast`; 0 where they were not asked.
+        parameters, memory_bytes: forecast, see :class:`~workbench.forecasting.forecast.Forecast`; 0 where they were
+        not asked.
     """
 
     amount: float

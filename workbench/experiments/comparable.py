@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.errors import RecipeError
-from workbench.scored_text import OTHER_KINDS, OTHER_TEXT, ScoredText
+from workbench.base.errors import RecipeError
+from workbench.telemetry.scored_text import OTHER_KINDS, OTHER_TEXT, ScoredText
 
 if TYPE_CHECKING:
     from workbench.choices.data.tokens import PreparedData
-    from workbench.recipe import Recipe
+    from workbench.recipes.recipe import Recipe
 
 Say = Callable[[str], None]
 
@@ -24,8 +24,8 @@ def recipe_of(source: Recipe | str) -> Recipe:
     Raises:
         RecipeError: no such preset or file, or a change that does not fit.
     """
-    from workbench import presets
-    from workbench.recipe import Recipe
+    from workbench.recipes import presets
+    from workbench.recipes.recipe import Recipe
 
     if isinstance(source, Recipe):
         return source

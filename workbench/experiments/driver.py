@@ -19,12 +19,12 @@ from typing import Any
 
 from filelock import Timeout
 
-from workbench.errors import RunError
+from workbench.base.errors import RunError
 from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
-from workbench.runs.launchers import held
-from workbench.runs.launchers.launcher import child_environment, module_command
-from workbench.runs.launchers.supervisor import REPORT_VARIABLE
-from workbench.runs.state import exclusive
+from workbench.launchers import held
+from workbench.launchers.launcher import child_environment, module_command
+from workbench.launchers.supervisor import REPORT_VARIABLE
+from workbench.store.state import exclusive
 
 POLL_SECONDS, MOST_PATIENCE_SECONDS = 0.5, 60.0
 # A reader holds the lock for microseconds while it tests it.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from workbench.runs.find import run_ids
-from workbench.runs.folder import RunFolder, read_object
+from workbench.store.find import run_ids
+from workbench.store.folder import RunFolder, read_object
 
 if TYPE_CHECKING:
-    from workbench.recipe import Recipe
+    from workbench.recipes.recipe import Recipe
 
 MOST_RUNS = 300
 """The newest so many runs of the folder are looked at."""

@@ -12,22 +12,22 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
-from workbench.errors import RunError, RunFailed
+from workbench.base.errors import RunError, RunFailed
 from workbench.experiments.driver import start_driver
 from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
 from workbench.experiments.plan import version_here
 from workbench.experiments.result import summary_html
 from workbench.experiments.shown import Shown
 from workbench.experiments.words import FINAL
-from workbench.runs.awaited import Awaited
-from workbench.runs.frame import frame
-from workbench.runs.log import tail
+from workbench.store.awaited import Awaited
+from workbench.store.frame import frame
+from workbench.store.log import tail
 
 if TYPE_CHECKING:
     import pandas
 
-    from workbench.recipe import Recipe
-    from workbench.runs.run import Run
+    from workbench.client.run import Run
+    from workbench.recipes.recipe import Recipe
 
 MOST_DRIVERS = 5
 """Started by one who waits; that many ends without a word have a cause that the next would meet, too."""
@@ -51,7 +51,7 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
 
     kind: ClassVar[type[ExperimentFolder]]
     """Its folder's class, which says what it is called and where all of its kind lie."""
-    view: ClassVar[str] = "workbench.ui.watch.experiment_view:ExperimentView"
+    view: ClassVar[str] = "workbench.jupyter.watch.experiment_view:ExperimentView"
     """What :meth:`watch` shows, as ``module:class``: it stands above and must not be imported."""
 
     def __init__(self, which: str | Path | Folder, runs_dir: str | Path | None = None) -> None:

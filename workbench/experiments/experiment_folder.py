@@ -16,13 +16,13 @@ from typing import Any, ClassVar, Self
 
 from filelock import FileLock, Timeout
 
-from workbench.errors import RunError
-from workbench.json_lines import number
-from workbench.printable import plain
-from workbench.runs.find import alike
-from workbench.runs.folder import is_run_id, read_object, runs_root, write_json
-from workbench.runs.labels import LONGEST_TAG
-from workbench.runs.state import exclusive
+from workbench.base.errors import RunError
+from workbench.base.json_lines import number
+from workbench.base.text import plain
+from workbench.store.find import alike
+from workbench.store.folder import is_run_id, read_object, runs_root, write_json
+from workbench.store.labels import LONGEST_TAG
+from workbench.store.state import exclusive
 
 ENDED = ("finished", "failed", "cancelled")
 """Statuses of an experiment that nobody drives any more."""

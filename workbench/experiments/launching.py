@@ -9,17 +9,17 @@ import shutil
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import RunError, WorkbenchError
+from workbench.base.errors import RunError, WorkbenchError
+from workbench.client.run import Run
 from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
 from workbench.experiments.readings import Reading
-from workbench.runs import control
-from workbench.runs.folder import RunFolder
-from workbench.runs.labels import label
-from workbench.runs.run import Run
-from workbench.runs.state import DISK_FULL, exclusive
+from workbench.store import control
+from workbench.store.folder import RunFolder
+from workbench.store.labels import label
+from workbench.store.state import DISK_FULL, exclusive
 
 if TYPE_CHECKING:
-    from workbench.recipe import Recipe
+    from workbench.recipes.recipe import Recipe
 
 ROOM_BYTES = 1 << 20
 """A run that failed for want of space is not resumed before there is more than this."""
@@ -36,7 +36,7 @@ def bring(
     """Launch a run of an experiment, or resume it where it was lost; says so in the experiment's events.
 
     Args:
-        start: launches a run, as :func:`workbench.runs.launch.launch`.
+        start: launches a run, as :func:`workbench.client.launch.launch`.
         facts: what the events say of it, too; ``title`` becomes a note of the run.
 
     Raises:

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from workbench.errors import RunError
+from workbench.base.errors import RunError
 from workbench.experiments.experiment_folder import ExperimentFolder
-from workbench.runs.folder import new_run_id, read_object, runs_root
+from workbench.store.folder import new_run_id, read_object, runs_root
 
 SCHEMA_VERSION = 1
 """The newest form of a plan's file that is known."""

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from workbench.base.json_lines import number
 from workbench.experiments.budget import Share
-from workbench.floors import Yardstick
-from workbench.json_lines import number
-from workbench.runs.folder import RunFolder, read_object
-from workbench.runs.state import DISK_FULL, actual_status, read_state
-from workbench.runs.trash import wherever
+from workbench.store.folder import RunFolder, read_object
+from workbench.store.state import DISK_FULL, actual_status, read_state
+from workbench.store.trash import wherever
+from workbench.telemetry.baselines import Yardstick
 
 Status = Literal["missing", "going", "lost", "stopped", "failed", "done"]
 """``stopped`` by the experiment itself, which did not need it any more."""

@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 from typing import Any, ClassVar
 
-from workbench.errors import RunFailed
+from workbench.base.errors import RunFailed
+from workbench.base.text import facts_html, plain
 from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.words import FINAL
-from workbench.printable import facts_html, plain
-from workbench.runs.folder import write_json
+from workbench.store.folder import write_json
 
 
 def summary_html(noun: str, status: str, summary: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from workbench.runs.folder import RunFolder, read_object
-from workbench.runs.trash import wherever
+from workbench.store.folder import RunFolder, read_object
+from workbench.store.trash import wherever
 
 SAID = ("device", "cores", "threads", "python", "git")
 """Of each run's environment; ``git`` is the revision of the checkout that trained it, None where it was installed."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from workbench.runs.queue.queue_folder import queue_here
-from workbench.runs.queue.settings import physical_cores
+from workbench.launchers.queue.queue_folder import queue_here
+from workbench.launchers.queue.settings import physical_cores
 
 START_SECONDS = 5.0
 """Of a run beside its training: start-up, scoring, saving."""

@@ -21,17 +21,17 @@ import torch
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from workbench.cache_folder import cache_folder
+from workbench.base.cache_folder import cache_folder
+from workbench.base.errors import WorkbenchError
+from workbench.base.heap_settings import NAMES, heap_settings
 from workbench.choices.architectures.pre_ln import PreLN
 from workbench.choices.choice import registry
 from workbench.choices.execution.attention_probe import attention_benchmark
 from workbench.choices.execution.engine import Mode
 from workbench.choices.optimizers.optimizer import OptimizerChoice
-from workbench.errors import WorkbenchError
 from workbench.forecasting.kernel_rates import kernel_rates
 from workbench.forecasting.pricing import MAPPED_BYTES
 from workbench.forecasting.rates import OptimizerRates, Rates
-from workbench.heap_settings import NAMES, heap_settings
 from workbench.ops import kernels
 from workbench.ops.remembered import FOLDER, contradiction, device_name, fastest, recalled, remember, subject_of
 from workbench.ops.timing import Sample, measure, timed

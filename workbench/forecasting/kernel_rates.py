@@ -12,7 +12,7 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.engine import Mode
 from workbench.forecasting.stopwatch import Reading, Stopwatch, lines
 from workbench.ops.timing import Timing, clock_of, measure, wait_for
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from workbench.base.errors import RecipeError
 from workbench.choices.execution import SHARE, Engine, MemoryPlan
 from workbench.choices.execution.memory_fit import Kept, fewest_layers, fitting_rows, step_bytes
 from workbench.choices.execution.micro_batches import divisors
-from workbench.errors import RecipeError
 from workbench.forecasting.footprint import sizes, trained_numbers
 from workbench.forecasting.meta_tensors import ModelSpec
 from workbench.forecasting.trace import trace

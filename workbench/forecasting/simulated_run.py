@@ -20,7 +20,7 @@ from workbench.forecasting.pricing import Prices, micro_batch_seconds, priced
 from workbench.forecasting.rates import Rates
 from workbench.forecasting.settled import settled
 from workbench.forecasting.trace import trace
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.batch_size import BatchSize
 from workbench.training.batches import StepShape
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from workbench.errors import RecipeError, check_known
+from workbench.base.errors import RecipeError, check_known
 from workbench.ops.dropout import dropped
 
 # Shape legend: B rows, H heads, T query positions, S key positions, E width of a head.

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from workbench.atomic import write_bytes
+from workbench.base.files import write_bytes
 from workbench.ops.timing import LEAST_ROUNDS, Sample, measure
 
 FOLDER = "measured"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 
-from workbench.loading import process_began
+from workbench.base.loading import process_began
 from workbench.planning.decisions import plan_of
 from workbench.planning.trials import Trials
-from workbench.recipe import Recipe
-from workbench.runs.state import die_with_parent
+from workbench.recipes.recipe import Recipe
+from workbench.store.state import die_with_parent
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.quantities import LAYER_STATES, STATES
-from workbench.telemetry import data_of, number
+from workbench.telemetry.quantities import LAYER_STATES, STATES
+from workbench.telemetry.streams import data_of, number
 
 RUNNING, DROPPED, FROZEN, ABSENT, GROWN, COPIED = range(len(STATES))
 _LONGEST_LABEL = 24

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.errors import check_known
-from workbench.quantities import AXES, SMOOTHING
-from workbench.scored_text import part_mark
-from workbench.telemetry import number
+from workbench.base.errors import check_known
+from workbench.telemetry.quantities import AXES, SMOOTHING
+from workbench.telemetry.scored_text import part_mark
+from workbench.telemetry.streams import number
 
 if TYPE_CHECKING:
-    from workbench.runs.view import RunView
+    from workbench.store.view import RunView
 
 ALL_SCORED = "filled: on all held-out tokens"
 """What a legend says of the score that a run ends with."""

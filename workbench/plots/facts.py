@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.printable import UNKNOWN, count, decimal
-from workbench.quantities import MEMORY_FOR_TRAINING, SECONDS_TRAINED
-from workbench.runs.measured import bits_per_byte, heldout_loss, learned_in_words, measured, memory_for_training
+from workbench.base.text import UNKNOWN, count, decimal
+from workbench.store.measured import bits_per_byte, heldout_loss, learned_in_words, measured, memory_for_training
+from workbench.telemetry.quantities import MEMORY_FOR_TRAINING, SECONDS_TRAINED
 
 if TYPE_CHECKING:
-    from workbench.runs.view import RunView
+    from workbench.store.view import RunView
 
 
 def facts(view: RunView) -> dict[str, str]:

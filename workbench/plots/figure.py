@@ -12,12 +12,12 @@ import plotly.graph_objects as go
 from workbench.plots.activity import boundary_labels, stages
 from workbench.plots.curves import X_LABELS, Curve, check_axis, curve, x_at_steps
 from workbench.plots.palette import placed, plotly_dash, plotly_text
-from workbench.quantities import REFERENCE_COLOUR, RUN_COLOURS, run_colour, run_dash
-from workbench.telemetry import data_of
+from workbench.telemetry.quantities import REFERENCE_COLOUR, RUN_COLOURS, run_colour, run_dash
+from workbench.telemetry.streams import data_of
 
 if TYPE_CHECKING:
-    from workbench.runs.view import RunView
-    from workbench.telemetry import Record
+    from workbench.store.view import RunView
+    from workbench.telemetry.streams import Record
 
 MARKED = ("stage", "knob", "pause", "resume", "stop", "fork", "memory", "warning", "error")
 """Event kinds worth a line on every picture; evaluations and checkpoints are too many, but for those asked for."""

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from workbench.base.text import UNKNOWN, count, duration_words
 from workbench.plots.forecast_facts import ALONE, assumed, bytes_words
 from workbench.plots.forecast_reasons import MISSED, others_at_work, why_missed
-from workbench.printable import UNKNOWN, count, duration_words
-from workbench.runs.measured import measured, memory_for_training
-from workbench.runs.state import FINAL
-from workbench.telemetry import number
+from workbench.store.measured import measured, memory_for_training
+from workbench.store.state import FINAL
+from workbench.telemetry.streams import number
 
 if TYPE_CHECKING:
-    from workbench.runs.view import RunView
+    from workbench.store.view import RunView
 
 
 @dataclass(frozen=True)

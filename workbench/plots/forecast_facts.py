@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.printable import duration_words, many
-from workbench.telemetry import number
+from workbench.base.text import duration_words, many
+from workbench.telemetry.streams import number
 
 NUMBERS = (
     "parameters", "flops_per_token", "flops", "memory_bytes", "device_memory_bytes", "tokens_per_second", "seconds",

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from workbench.base.text import count, duration_words
 from workbench.plots.forecast_compared import Compared
 from workbench.plots.forecast_facts import (
     ALONE,
@@ -23,8 +24,7 @@ from workbench.plots.forecast_facts import (
 )
 from workbench.plots.forecast_svg import colour_of, gauge, layer_map, memory_bar, sparkline
 from workbench.plots.tables import escape
-from workbench.printable import count, duration_words
-from workbench.quantities import SCALARS, WORK_PARTS, scalar
+from workbench.telemetry.quantities import SCALARS, WORK_PARTS, scalar
 
 STYLE = (Path(__file__).parent / "forecast.css").read_text(encoding="utf-8")
 """What both functions' HTML looks like, in either theme; for pages that show it."""

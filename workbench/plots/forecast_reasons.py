@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.plots.forecast_facts import bytes_words, moving
-from workbench.telemetry import number
+from workbench.telemetry.streams import number
 
 if TYPE_CHECKING:
-    from workbench.runs.view import RunView
+    from workbench.store.view import RunView
 
 MISSED = 0.2
 """A fifth is what a forecast here is held to."""

@@ -10,7 +10,7 @@ import html
 import itertools
 from collections.abc import Mapping, Sequence
 
-from workbench.quantities import WORK_PARTS
+from workbench.telemetry.quantities import WORK_PARTS
 
 MEMORY_COLOURS = {
     "weights": "#0072B2",

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from workbench.errors import check_known
+from workbench.base.errors import check_known
 from workbench.plots.activity import (
     Work,
     chosen_columns,
@@ -23,10 +23,10 @@ from workbench.plots.activity import (
 from workbench.plots.curves import x_at_steps
 from workbench.plots.figure import MODEBAR_PX, finish, label_stages, require, x_title
 from workbench.plots.palette import plotly_text
-from workbench.quantities import LAYER_STATES, PER_LAYER, RAMP, SLICES, WORK_PARTS
+from workbench.telemetry.quantities import LAYER_STATES, PER_LAYER, RAMP, SLICES, WORK_PARTS
 
 if TYPE_CHECKING:
-    from workbench.runs.view import RunView
+    from workbench.store.view import RunView
 
 # Shape legend: L layers, K columns (telemetry records), S slices of a layer's row.
 
@@ -41,8 +41,8 @@ def layers_figure(view: RunView, quantity: str = "state", x: str = "step") -> go
     of the run in which each layer was, at the right. What stays empty there is work that the method saved.
 
     Args:
-        quantity: a key of :data:`~workbench.quantities.PER_LAYER`; ``state`` shows what each layer does, in words.
-        x: ``step``, ``tokens``, ``seconds`` or ``flops``.
+        quantity: a key of :data:`~workbench.telemetry.quantities.PER_LAYER`; ``state`` shows what each layer does, in
+        words. x: ``step``, ``tokens``, ``seconds`` or ``flops``.
 
     Raises:
         ValueError: an unknown quantity or x.

@@ -22,14 +22,14 @@ from workbench.plots.activity import (
 )
 from workbench.plots.curves import x_at_steps
 from workbench.plots.palette import matplotlib_text
-from workbench.quantities import LAYER_STATES, SLICES, LayerState
+from workbench.telemetry.quantities import LAYER_STATES, SLICES, LayerState
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.legend import Legend
 
-    from workbench.runs.view import RunView
+    from workbench.store.view import RunView
 
 # Shape legend: L layers, K columns (telemetry records), S slices of a layer's row.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from workbench.runs.view import RunView
+    from workbench.store.view import RunView
 
 NEAR = 0.35
 """A floor further from the curves than this share of their span stays outside the plot, where it would squeeze the
@@ -19,7 +19,7 @@ _TOO_FEW, _FEW, _TRIMMED, _FENCE, _FAR_OUT, _RECENT, _SAMPLED = 5, 8, 0.02, 1.5,
 
 
 class Level(NamedTuple):
-    """A horizontal line: its ``name`` as in :data:`workbench.quantities.LEVEL_DASHES`, and its loss in nats."""
+    """A horizontal line: its ``name`` as in :data:`~..quantities.LEVEL_DASHES`, and its loss in nats."""
 
     name: str
     nats: float

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
-from workbench.floors import learned_briefly
 from workbench.plots.curves import ALL_SCORED, Curve, curve, heldout_curve, heldout_scores, smooth, thin
 from workbench.plots.figure import EVENTS, finish, label_stages, require, span, x_title
 from workbench.plots.levels import level_text, levels_of, loss_range
 from workbench.plots.palette import placed, plotly_dash, plotly_text
-from workbench.quantities import LEVEL_DASHES, LEVEL_HELP, REFERENCE_COLOUR, SMOOTHING, run_colour, run_dash
-from workbench.runs.measured import heldout_loss
+from workbench.store.measured import heldout_loss
+from workbench.telemetry.baselines import learned_briefly
+from workbench.telemetry.quantities import LEVEL_DASHES, LEVEL_HELP, REFERENCE_COLOUR, SMOOTHING, run_colour, run_dash
 
 if TYPE_CHECKING:
-    from workbench.runs.view import RunView
+    from workbench.store.view import RunView
 
 HELDOUT_SYMBOL = "circle"
 LOSS_LINES = (
@@ -45,7 +45,7 @@ def loss_figure(
 
     Per run: the raw training loss, thin; the same smoothed, thick; held-out losses as rings, the one on all tokens
     filled and joined to no other, with the word for what was learned in the legend. Grey lines are the floors
-    (:class:`workbench.floors.Yardstick`); one that lies far from the curves is in the legend alone.
+    (:class:`workbench.telemetry.baselines.Yardstick`); one that lies far from the curves is in the legend alone.
 
     Args:
         views: the runs, one colour and dash each.

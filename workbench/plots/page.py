@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import plotly.io
 from plotly.offline import get_plotlyjs
 
-from workbench.atomic import write_bytes
+from workbench.base.files import write_bytes
+from workbench.base.text import plain
 from workbench.plots.figure import template
 from workbench.plots.forecast_page import STYLE
 from workbench.plots.tables import escape
-from workbench.printable import plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

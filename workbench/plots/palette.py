@@ -1,6 +1,6 @@
 """Names made safe to draw, dashes as Plotly takes them, and which run is drawn as which line.
 
-Colours and dashes themselves: workbench/quantities.py.
+Colours and dashes themselves: workbench/telemetry/quantities.py.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from workbench.printable import LONGEST_NAME, plain
+from workbench.base.text import LONGEST_NAME, plain
 
 if TYPE_CHECKING:
-    from workbench.runs.view import RunView
+    from workbench.store.view import RunView
 
 
 def places(ids: Sequence[str], held: Mapping[str, int] | None = None) -> dict[str, int]:
@@ -40,7 +40,7 @@ def placed(views: Sequence[RunView]) -> list[tuple[int, RunView]]:
 
 
 def plotly_dash(dash: Sequence[int]) -> str:
-    """A dash of :mod:`workbench.quantities` for Plotly.
+    """A dash of :mod:`workbench.telemetry.quantities` for Plotly.
 
     Example:
         >>> plotly_dash((9, 4)), plotly_dash(())

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
+from workbench.base.text import many
 from workbench.plots.curves import ALL_SCORED, Curve
 from workbench.plots.figure import say_nothing, template
 from workbench.plots.layers_static import small_png
 from workbench.plots.levels import Level, loss_range, robust_range
 from workbench.plots.palette import matplotlib_text, plotly_dash, plotly_text
-from workbench.printable import many
-from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash
+from workbench.telemetry.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash
 
 # Shape legend: S seeds, P points of a curve.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from workbench.base.text import UNKNOWN, distinct, plain
 from workbench.plots.race import RacePicture, band, ends_band
 from workbench.plots.tables import table
-from workbench.printable import UNKNOWN, distinct, plain
 
 
 def curves_table(picture: RacePicture) -> str:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import workbench
-from workbench.atomic import write_bytes
-from workbench.errors import RunError, WorkbenchError
+from workbench.base.errors import RunError, WorkbenchError
+from workbench.base.files import write_bytes
+from workbench.base.text import plain
+from workbench.client.titles import titled
 from workbench.plots.curves import axes_of
 from workbench.plots.forecast_compared import compared
 from workbench.plots.forecast_facts import whole_forecast
@@ -35,12 +37,10 @@ from workbench.plots.tables import (
     recipe_table,
     result_table,
 )
-from workbench.printable import plain
-from workbench.quantities import PER_LAYER
-from workbench.runs.folder import RunFolder
-from workbench.runs.measured import failure, learned_in_words
-from workbench.runs.titles import titled
-from workbench.runs.view import RunView
+from workbench.store.folder import RunFolder
+from workbench.store.measured import failure, learned_in_words
+from workbench.store.view import RunView
+from workbench.telemetry.quantities import PER_LAYER
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

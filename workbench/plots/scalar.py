@@ -10,10 +10,10 @@ import plotly.graph_objects as go
 from workbench.plots.curves import Curve, curve, thin
 from workbench.plots.figure import finish, require, run_line, x_title
 from workbench.plots.palette import placed, plotly_text
-from workbench.quantities import scalar
+from workbench.telemetry.quantities import scalar
 
 if TYPE_CHECKING:
-    from workbench.runs.view import RunView
+    from workbench.store.view import RunView
 
 
 def scalar_figure(views: Sequence[RunView], name: str, x: str = "step", *, log: bool = False) -> go.Figure:

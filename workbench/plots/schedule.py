@@ -12,10 +12,10 @@ from plotly.subplots import make_subplots
 from workbench.plots.curves import curve, thin
 from workbench.plots.figure import finish, require, run_line, x_title
 from workbench.plots.palette import placed, plotly_text
-from workbench.quantities import scalar
+from workbench.telemetry.quantities import scalar
 
 if TYPE_CHECKING:
-    from workbench.runs.view import RunView
+    from workbench.store.view import RunView
 
 MOST_ROWS = 6
 

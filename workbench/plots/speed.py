@@ -12,10 +12,10 @@ from plotly.subplots import make_subplots
 from workbench.plots.curves import Curve, curve, smooth, thin
 from workbench.plots.figure import finish, require, run_line, x_title
 from workbench.plots.palette import placed, plotly_text
-from workbench.quantities import PARTS, scalar
+from workbench.telemetry.quantities import PARTS, scalar
 
 if TYPE_CHECKING:
-    from workbench.runs.view import RunView
+    from workbench.store.view import RunView
 
 OTHER, OTHER_COLOUR = "other", "#BBBBBB"
 """What the parts of a step do not explain."""
@@ -54,7 +54,7 @@ def median_split(view: RunView) -> dict[str, float]:
     """Median milliseconds of each part of a step; ``other`` is what the parts do not explain.
 
     Returns:
-        part -> ms, in the order of :data:`~workbench.quantities.PARTS`; empty before anything was measured.
+        part -> ms, in the order of :data:`~workbench.telemetry.quantities.PARTS`; empty before anything was measured.
     """
     # Medians: one step that waited for an evaluation or a compiler would hide what all the others cost.
     medians = {part: _median(curve(view, f"{part}_ms")) for part in PARTS}

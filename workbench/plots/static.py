@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.floors import learned_briefly
+from workbench.base.text import aligned, plain, plain_lines
 from workbench.plots.activity import stages
 from workbench.plots.curves import ALL_SCORED, X_LABELS, curve, heldout_curve, heldout_scores, smooth, thin, x_at_steps
 from workbench.plots.facts import facts
 from workbench.plots.layers_static import ENTRIES, Activity, mark_stages, small_png
 from workbench.plots.levels import level_text, levels_of, loss_range
 from workbench.plots.palette import matplotlib_text, placed
-from workbench.printable import aligned, plain, plain_lines
-from workbench.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash, scalar
-from workbench.runs.measured import failure, heldout_loss
+from workbench.store.measured import failure, heldout_loss
+from workbench.telemetry.baselines import learned_briefly
+from workbench.telemetry.quantities import LEVEL_DASHES, REFERENCE_COLOUR, run_colour, run_dash, scalar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from workbench.runs.view import RunView
+    from workbench.store.view import RunView
 
 SIZE_INCHES = (10.0, 6.0)
 DOTS_PER_INCH = 100

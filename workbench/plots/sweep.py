@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from workbench.fields import as_typed
+from workbench.base.fields import as_typed
+from workbench.base.text import plain
 from workbench.plots.figure import say_nothing, template
 from workbench.plots.layers_static import small_png
 from workbench.plots.palette import matplotlib_text, plotly_text
 from workbench.plots.pareto import around, front_of
 from workbench.plots.sweep_axes import APART, number_ticks
-from workbench.printable import plain
-from workbench.quantities import REFERENCE_COLOUR, SECONDS_TRAINED, run_colour
+from workbench.telemetry.quantities import REFERENCE_COLOUR, SECONDS_TRAINED, run_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

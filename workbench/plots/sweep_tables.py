@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from workbench.fields import as_typed
+from workbench.base.fields import as_typed
+from workbench.base.text import count, decimal, plain
 from workbench.plots.pareto import front_of
 from workbench.plots.sweep import SweepPicture
 from workbench.plots.tables import escape, table
-from workbench.printable import count, decimal, plain
 
 
 def pareto_table(picture: SweepPicture, cost: str) -> str:

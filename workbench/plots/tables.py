@@ -7,16 +7,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.fields import by_axis, differences, flatten
+from workbench.base.fields import by_axis, differences, flatten
+from workbench.base.text import count, decimal, plain, utc
 from workbench.plots.curves import heldout_curve, heldout_scores, x_at_steps
 from workbench.plots.facts import facts
 from workbench.plots.plan_rows import COLUMNS, plan_rows
-from workbench.printable import count, decimal, plain, utc
-from workbench.runs.in_force import InForce
-from workbench.runs.measured import measured
+from workbench.store.effective_knobs import InForce
+from workbench.store.measured import measured
 
 if TYPE_CHECKING:
-    from workbench.runs.view import RunView
+    from workbench.store.view import RunView
 
 LONGEST_VALUE = 300
 MOST_EVENTS = 200

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from workbench.printable import plain, share_done
-from workbench.runs.measured import progress_parts
-from workbench.runs.message import message_of
-from workbench.runs.run import Run
-from workbench.runs.state import FINAL
+from workbench.base.text import plain, share_done
+from workbench.client.message import message_of
+from workbench.client.run import Run
+from workbench.store.measured import progress_parts
+from workbench.store.state import FINAL
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.plots.layers_static import small_png
 from workbench.plots.palette import matplotlib_text
-from workbench.quantities import REFERENCE_COLOUR, run_colour
+from workbench.telemetry.quantities import REFERENCE_COLOUR, run_colour
 
 
 def waterfall_png(title: str, start: str, factors: Sequence[tuple[str, float]]) -> bytes:

@@ -19,7 +19,7 @@ from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import at
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.batches import Prefetch, StepBatch, Steps, StepShape, step_batch
 
 

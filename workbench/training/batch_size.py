@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from workbench.choices.progress import LOOK_AHEAD, Progress
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.batches import StepShape
 
 

@@ -19,9 +19,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from workbench.atomic import sync_folder, usual_permissions
-from workbench.errors import FREE_SPACE
-from workbench.runs.checkpoints import FORMAT, MANIFEST, STATE, checkpoints, file_hash, problem_with, state_of
+from workbench.base.errors import FREE_SPACE
+from workbench.base.files import sync_folder, usual_permissions
+from workbench.store.checkpoints import FORMAT, MANIFEST, STATE, checkpoints, file_hash, problem_with, state_of
 
 # For people and scripts: loading goes by the folders themselves, newest first.
 LATEST = "LATEST"

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from workbench.base.errors import DataError, WorkbenchError
 from workbench.choices.data.data import Say
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData, Vocabulary
@@ -23,11 +24,10 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.objectives.text_floors import text_floors
 from workbench.choices.progress import Progress
-from workbench.errors import DataError, WorkbenchError
-from workbench.floors import SCORE_TITLES, Yardstick, learned_briefly
-from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder, read_object
-from workbench.telemetry import number
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import RunFolder, read_object
+from workbench.telemetry.baselines import SCORE_TITLES, Yardstick, learned_briefly
+from workbench.telemetry.streams import number
 from workbench.training.assemble import TrainedModel, heldout_set
 from workbench.training.checkpoint import CheckpointError
 from workbench.training.forks import check_data
@@ -91,7 +91,8 @@ def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Eval
 
 
 def yardstick(recipe: Recipe, prepared: PreparedData, heldout: HeldoutSet, say: Say) -> dict[str, Any]:
-    """What held-out and training losses of a run are held against: read back by :class:`workbench.floors.Yardstick`.
+    """What held-out and training losses of a run are held against: read back by
+    :class:`workbench.telemetry.baselines.Yardstick`.
 
     Args:
         say: gets a line if the training text must be counted first.

@@ -1,8 +1,8 @@
 """The trainer's side of a fork: the checkpoint of another run, read as if it were this run's own.
 
 ``origin.json`` says which checkpoint that is, what was changed, and which state is not taken over; what may be changed
-was decided before the launch (:func:`workbench.changes.fork`). From the first checkpoint of its own on, a fork is
-resumed like any run.
+was decided before the launch (:func:`workbench.recipes.changes.fork`). From the first checkpoint of its own on, a fork
+is resumed like any run.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from workbench.base.json_lines import finite, number
 from workbench.choices.execution.optimizer_states import whole_moments
-from workbench.json_lines import finite, number
-from workbench.recipe import Recipe
-from workbench.runs.checkpoints import identity_of
-from workbench.runs.folder import RunFolder, read_object
-from workbench.telemetry import TelemetryWriter
+from workbench.recipes.recipe import Recipe
+from workbench.store.checkpoints import identity_of
+from workbench.store.folder import RunFolder, read_object
+from workbench.telemetry.streams import TelemetryWriter
 from workbench.training.checkpoint import Checkpoint, CheckpointError
 
 

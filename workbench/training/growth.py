@@ -16,8 +16,8 @@ from workbench.choices.architectures.architecture import Architecture, shared_na
 from workbench.choices.depth.plan import LayerPlan, Transition
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.progress import Progress
-from workbench.recipe import Recipe
-from workbench.telemetry import TelemetryWriter
+from workbench.recipes.recipe import Recipe
+from workbench.telemetry.streams import TelemetryWriter
 from workbench.training.assemble import Assembled, build_model, build_optimizer
 from workbench.training.stage_event import StageShape, stage_event
 from workbench.training.widening import copy_state, widen

@@ -19,8 +19,8 @@ from torch import Tensor
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.progress import Progress
 from workbench.ops.timing import wait_for
-from workbench.recipe import Recipe
-from workbench.telemetry import TelemetryWriter
+from workbench.recipes.recipe import Recipe
+from workbench.telemetry.streams import TelemetryWriter
 from workbench.training.assemble import Assembled
 from workbench.training.batch_size import BatchSize
 from workbench.training.batches import StepBatch, StepShape

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from workbench.cache_folder import cache_folder
+from workbench.base.cache_folder import cache_folder
 from workbench.choices.execution.engine import Engine, Mode
 from workbench.ops.remembered import FOLDER, Benchmark, Contradiction, device_name, recheck, subject_of
 from workbench.ops.timing import Sample, timed

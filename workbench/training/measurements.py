@@ -16,7 +16,7 @@ from workbench.choices.architectures.architecture import Backbone
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.ops.free_memory import own_sizes
-from workbench.quantities import ENTROPY_EVERY
+from workbench.telemetry.quantities import ENTROPY_EVERY
 
 # Shape legend: L layers of the model, T positions of a row.
 

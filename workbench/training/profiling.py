@@ -12,9 +12,9 @@ from torch.autograd import DeviceType
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from workbench.errors import WorkbenchError
+from workbench.base.errors import WorkbenchError
 from workbench.ops.timing import QUANTILE, clock_of, wait_for
-from workbench.profile_table import STEPS
+from workbench.telemetry.profile_table import STEPS
 from workbench.training.loop import Training
 from workbench.training.machine import gemm_flops
 

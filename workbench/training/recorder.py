@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from workbench.choices.progress import Progress
-from workbench.telemetry import RECENT, TelemetryWriter
+from workbench.telemetry.streams import RECENT, TelemetryWriter
 from workbench.training.measurements import HostCopy, LayerReading, StepTimes, memory_gib
 
 RESCUE = "lower optimizer.lr, lengthen its warm-up or set optimizer.clip_norm"

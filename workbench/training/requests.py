@@ -7,22 +7,22 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from workbench.changes import jumps, settable, turned
-from workbench.errors import WorkbenchError
-from workbench.profile_table import STEPS
-from workbench.runs import control
-from workbench.runs.control import Request
-from workbench.runs.state import disk_full
+from workbench.base.errors import WorkbenchError
+from workbench.recipes.changes import jumps, settable, turned
+from workbench.store import control
+from workbench.store.control import Request
+from workbench.store.state import disk_full
+from workbench.telemetry.profile_table import STEPS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from workbench.recipe import Recipe
-    from workbench.runs.folder import RunFolder
-    from workbench.telemetry import TelemetryWriter
+    from workbench.recipes.recipe import Recipe
+    from workbench.store.folder import RunFolder
+    from workbench.telemetry.streams import TelemetryWriter
     from workbench.training.evaluate import Evaluation
+    from workbench.training.knob_overrides import Turned
     from workbench.training.loop import Training
-    from workbench.training.turned import Turned
 
 T = TypeVar("T")
 

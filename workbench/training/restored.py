@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from workbench.base.errors import RunError
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.execution.engine import Engine
-from workbench.errors import RunError
-from workbench.recipe import Recipe
-from workbench.runs.folder import RunFolder, read_object
-from workbench.runs.state import FINAL, actual_status, read_state
-from workbench.telemetry import TelemetryWriter
+from workbench.recipes.recipe import Recipe
+from workbench.store.folder import RunFolder, read_object
+from workbench.store.state import FINAL, actual_status, read_state
+from workbench.telemetry.streams import TelemetryWriter
 from workbench.training import checkpoint
 from workbench.training.assemble import TrainedModel, build_model
 from workbench.training.forks import check_data

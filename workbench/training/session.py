@@ -10,19 +10,20 @@ from typing import Any
 
 import torch
 
+from workbench.base.errors import FREE_SPACE, RunError
 from workbench.choices.progress import Progress
-from workbench.errors import FREE_SPACE, RunError
-from workbench.floors import Yardstick
-from workbench.profile_table import profile_line
-from workbench.recipe import Recipe, recipe_hash
-from workbench.runs.folder import RunFolder, read_json, read_object, write_json
-from workbench.runs.state import disk_full, fill_reserve, mean_speed, read_state
-from workbench.telemetry import TelemetryWriter
+from workbench.recipes.recipe import Recipe, recipe_hash
+from workbench.store.folder import RunFolder, read_json, read_object, write_json
+from workbench.store.state import disk_full, fill_reserve, mean_speed, read_state
+from workbench.telemetry.baselines import Yardstick
+from workbench.telemetry.profile_table import profile_line
+from workbench.telemetry.streams import TelemetryWriter
 from workbench.training import checkpoint, machine
 from workbench.training.assemble import Assembled
 from workbench.training.evaluate import Evaluation, alike, points_passed, points_until
 from workbench.training.forks import as_forked, check_data, done_before
 from workbench.training.growth import enter
+from workbench.training.knob_overrides import Turned
 from workbench.training.loop import Training
 from workbench.training.measurements import counted_from_now, held_gib
 from workbench.training.profiling import profiled
@@ -31,7 +32,6 @@ from workbench.training.requests import Requests
 from workbench.training.restored import begin_with, resumed_checkpoint
 from workbench.training.status import Status
 from workbench.training.task import RecipeTask, Task
-from workbench.training.turned import Turned
 from workbench.training.warmup import compile_ahead, usual_time
 
 

@@ -9,9 +9,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from workbench.json_lines import finite
-from workbench.runs.folder import RunFolder
-from workbench.runs.state import PREPARING, disk_full, write_state
+from workbench.base.json_lines import finite
+from workbench.store.folder import RunFolder
+from workbench.store.state import PREPARING, disk_full, write_state
 
 if TYPE_CHECKING:
     from workbench.training.loop import Training
@@ -79,7 +79,7 @@ class Status:
         self.write(message=PREPARING + line)
 
     def write(self, **changes: Any) -> None:
-        """A transition, made durable (see :func:`workbench.runs.state.write_state`).
+        """A transition, made durable (see :func:`workbench.store.state.write_state`).
 
         On a disk so full that the reserve does not help, the heartbeat writes it as soon as there is space.
 

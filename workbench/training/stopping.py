@@ -8,8 +8,8 @@ import threading
 import time
 from typing import Any, Protocol
 
-from workbench.runs import control
-from workbench.runs.folder import RunFolder
+from workbench.store import control
+from workbench.store.folder import RunFolder
 from workbench.training.status import Status
 
 LOOK_SECONDS = 0.3

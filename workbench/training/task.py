@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from workbench.atomic import write_bytes
+from workbench.base.errors import DataError
+from workbench.base.files import write_bytes
 from workbench.choices.data.data import Say
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.engine import Engine
-from workbench.errors import DataError
-from workbench.recipe import Recipe
-from workbench.runs.checkpoints import has_checkpoint
-from workbench.runs.folder import RunFolder
+from workbench.recipes.recipe import Recipe
+from workbench.store.checkpoints import has_checkpoint
+from workbench.store.folder import RunFolder
 from workbench.training.assemble import Assembled, AssembledRecipe, assemble
 from workbench.training.evaluate import DURING, Evaluation, evaluate, yardstick
 

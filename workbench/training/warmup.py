@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
-from workbench.cache_folder import cache_folder
+from workbench.base.cache_folder import cache_folder
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.progress import LOOK_AHEAD, Progress, progress_at
 from workbench.ops.compiled_cache import mending, probe_instructions
 from workbench.ops.remembered import FOLDER, recalled, remember, subject_of
 from workbench.ops.timing import wait_for
-from workbench.telemetry import number
+from workbench.telemetry.streams import number
 from workbench.training.batches import StepShape
 from workbench.training.loop import Training
 from workbench.training.measurements import forget_peak

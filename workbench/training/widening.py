@@ -18,10 +18,10 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from workbench.base.errors import RecipeError
 from workbench.choices.architectures.feed_forward import FeedForward
 from workbench.choices.architectures.self_attention import SelfAttention
 from workbench.choices.objectives.objective import TrainingModel
-from workbench.errors import RecipeError
 
 # Shape legend: O outputs and I inputs of a product, k copies.
 

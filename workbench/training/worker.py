@@ -14,12 +14,12 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from workbench.errors import RunError, WorkbenchError
-from workbench.loading import COMPILER, load, process_began
+from workbench.base.errors import RunError, WorkbenchError
+from workbench.base.loading import COMPILER, load, process_began
 from workbench.ops.free_memory import free_bytes, ran_out, wanted_bytes
-from workbench.runs.checkpoints import has_checkpoint
-from workbench.runs.folder import RunFolder, read_json
-from workbench.runs.state import (
+from workbench.store.checkpoints import has_checkpoint
+from workbench.store.folder import RunFolder, read_json
+from workbench.store.state import (
     DISK_FULL,
     LOCK_VARIABLE,
     die_with_parent,
@@ -28,7 +28,7 @@ from workbench.runs.state import (
     process_identity,
     take_lock,
 )
-from workbench.telemetry import add_event
+from workbench.telemetry.streams import add_event
 from workbench.training.status import Status
 from workbench.training.stopping import Stopping
 
@@ -81,8 +81,8 @@ def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Names
             began = process_began()
         status.stage("loading torch", began=began, status="starting", error="", exit_code=None, **who)
         _keep_compiled_graphs()
-        load("workbench.recipe")
-        from workbench.recipe import Recipe
+        load("workbench.recipes.recipe")
+        from workbench.recipes.recipe import Recipe
 
         if not options.moved:
             _move(Recipe.load(folder.recipe).execution.process(), folder, lock, options.resume)
@@ -115,7 +115,7 @@ def _move(process: Process, folder: RunFolder, lock: int, resume: bool) -> None:
 
 def _keep_compiled_graphs() -> None:
     """Compiled graphs go beside the other caches, so that the second run of a shape starts in seconds."""
-    from workbench.cache_folder import cache_folder
+    from workbench.base.cache_folder import cache_folder
 
     # setdefault: a folder that the user has chosen stands.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder() / "compiled"))
@@ -187,7 +187,7 @@ def _missed(error: BaseException) -> str:
 
 
 def _remedies(recipe: dict[str, Any]) -> list[str]:
-    from workbench.recipe import Recipe
+    from workbench.recipes.recipe import Recipe
 
     # Of a recipe that was composed and launched; were it damaged, the advice of every engine would still stand.
     try:

@@ -10,7 +10,7 @@ from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.choice import registry
 from workbench.choices.depth.plan import LayerPlan
 from workbench.ops.attention import ATTENTION
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 every_variant = pytest.mark.parametrize("choice", variants(), ids=lambda choice: f"{choice.kind}-{label(choice)}")
 both_directions = pytest.mark.parametrize("causal", [False, True], ids=["both_sides", "causal"])

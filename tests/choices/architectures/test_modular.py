@@ -20,7 +20,7 @@ from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.ops.attention import ATTENTION
 from workbench.ops.local_attention import chunk_size
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 KINDS: tuple[type[Modular], ...] = (PreLN, PostLN)
 SMALL = {"layers": 3, "width": 16, "heads": 2, "dropout": 0.0}

@@ -5,7 +5,7 @@ import torch
 
 from tests.choices.architectures.packing import VOCABULARY, documents, pack
 from workbench.choices.architectures.pre_ln import PreLN
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 
 def test_no_biases_and_projections_into_the_stream_start_small() -> None:

@@ -13,14 +13,14 @@ import pytest
 import torch
 
 from tests.choices.architectures.packing import VOCABULARY, documents, pack
+from workbench.base.errors import RecipeError
 from workbench.choices.architectures import transformers_config
 from workbench.choices.architectures.pretrained_bert import from_transformers
 from workbench.choices.architectures.transformers import Transformers
 from workbench.choices.architectures.transformers_stack import TransformersStack
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 FAMILIES = [
     ("bert", False), ("bert", True), ("roberta", False), ("distilbert", False), ("modernbert", False),

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from workbench.base.errors import DataError
 from workbench.choices.data.cache import cache_entry, key_of
-from workbench.errors import DataError
 
 
 def quiet(line: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from workbench.base.errors import DataError
 from workbench.choices.data.document_cache import cached_documents
-from workbench.errors import DataError
 
 TEXTS = [((), "one"), (("package", "module"), "two\nlines"), ((), "Größe 🙂"), ((), "half a pair \ud800"), ((), "")]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from workbench.base.errors import DataError
 from workbench.choices.data.documentation import installed_packages, standard_library
-from workbench.errors import DataError
 
 
 def test_named_packages_only():

@@ -9,10 +9,10 @@ from random import Random
 import pytest
 
 from workbench import presets
+from workbench.base.errors import DataError
 from workbench.choices.data import embedded
 from workbench.choices.data.embedded import FACTOR, PRIME, Embedded, sampled_shingles, without_repetitions
 from workbench.choices.data.prepare import prepare
-from workbench.errors import DataError
 
 SMALL = ("numpy", "filelock")
 

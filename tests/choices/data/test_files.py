@@ -15,10 +15,10 @@ import pytest
 import zstandard
 from pyarrow import parquet
 
+from workbench.base.errors import DataError
 from workbench.choices.data import files
 from workbench.choices.data.files import Files, find_files
 from workbench.choices.data.prepare import prepare
-from workbench.errors import DataError
 
 WIKI = Path(__file__).parents[4] / "shared" / "data" / "wiki"
 TEXTS = ["Größe and naïveté.", "two\nlines", "three 🙂"]

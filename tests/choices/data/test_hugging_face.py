@@ -10,9 +10,9 @@ import time
 import datasets
 import pytest
 
+from workbench.base.errors import DataError
 from workbench.choices.data.hugging_face import HuggingFace
 from workbench.choices.data.prepare import prepare
-from workbench.errors import DataError
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from workbench.base.errors import DataError
 from workbench.choices.data.order import RowOrder, shuffled
 from workbench.choices.data.tokens import TokenStore
-from workbench.errors import DataError
 
 
 def store_of(lengths: list[int]) -> TokenStore:

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from workbench.base.errors import DataError
 from workbench.choices.data import Embedded, Files
 from workbench.choices.data import encoding as module
 from workbench.choices.data.prepare import is_prepared, prepare, usual_seconds
 from workbench.choices.data.split import is_heldout
-from workbench.errors import DataError
 
 SMALL = {"tokenizer": {"kind": "trained", "vocabulary_size": 256}, "sequence_length": 16, "batch_size": 4}
 
@@ -203,7 +203,7 @@ def test_full_disk_leaves_nothing_behind(corpus, cache):
     """A real write that fails: files of this process may not grow beyond 2 kB."""
     script = (
         "import resource, signal\nfrom workbench.choices.data import Files\n"
-        "from workbench.choices.data.prepare import prepare\nfrom workbench.errors import DataError\n"
+        "from workbench.choices.data.prepare import prepare\nfrom workbench.base.errors import DataError\n"
         "import tokenizers\n"
         f"data = Files.model_validate({data_of(corpus).model_dump(mode='json')!r})\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nresource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from workbench.base.errors import DataError
 from workbench.choices.data.reading import cut_text, format_of, legal_endings, read_documents
-from workbench.errors import DataError
 
 
 def test_text_is_cut_at_blank_lines_and_nothing_is_lost():

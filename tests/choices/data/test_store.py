@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from workbench.base.errors import DataError
 from workbench.choices.data.store import StoreWriter, open_store
-from workbench.errors import DataError
 
 documents = st.lists(st.lists(st.integers(0, 69_999), min_size=1, max_size=20), min_size=1, max_size=20)
 

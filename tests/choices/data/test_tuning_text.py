@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from workbench.base.errors import RecipeError
 from workbench.choices.choice import readable, registry
 from workbench.choices.data import Files, TuningText
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.split import PART_CHARACTERS, choose_split
 from workbench.choices.data.tuning_text import on_own_text, on_tuning_text
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
-from workbench.scored_text import OTHER_TEXT, ScoredText
+from workbench.recipes.recipe import Recipe
+from workbench.telemetry.scored_text import OTHER_TEXT, ScoredText
 
 SMALL = {"tokenizer": {"kind": "trained", "vocabulary_size": 256}, "sequence_length": 16, "batch_size": 4}
 

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
+from workbench.base.errors import DataError
 from workbench.choices.data import harvest, workers
 from workbench.choices.data.workers import harvest_files
-from workbench.errors import DataError
 
 
 @pytest.fixture

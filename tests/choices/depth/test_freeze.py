@@ -10,7 +10,7 @@ import torch
 from workbench.choices.depth.freeze import Freeze
 from workbench.choices.progress import Budget, Progress
 from workbench.choices.schedules.linear import Linear
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.loop import Training
 
 

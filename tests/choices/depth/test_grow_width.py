@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from workbench.base.errors import RecipeError
 from workbench.choices.architectures.post_ln import PostLN
 from workbench.choices.architectures.pre_ln import PreLN
 from workbench.choices.depth.grow_width import GrowWidth
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.evaluate import evaluate
 from workbench.training.loop import Training
 

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from workbench import presets
+from workbench.base.errors import RecipeError
 from workbench.choices.architectures.flops import step_flops
 from workbench.choices.choice import registry
 from workbench.choices.depth.multi_stage import MultiStage
 from workbench.choices.depth.plan import STATES, LayerPlan
 from workbench.choices.progress import Budget, Progress
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.loop import Training
 
 Build = Callable[..., Training]

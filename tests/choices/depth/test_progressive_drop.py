@@ -7,13 +7,13 @@ import math
 import pytest
 import torch
 
+from workbench.base.errors import RecipeError
 from workbench.choices.architectures.pre_ln import PreLN
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.depth.progressive_drop import ProgressiveDrop, expected_layers, keep_probability, theta_at
 from workbench.choices.progress import Budget, Progress
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 DRAWS = 10_000
 

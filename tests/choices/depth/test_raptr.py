@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 
+from workbench.base.errors import RecipeError
 from workbench.choices.depth.raptr import Raptr, path_probability
 from workbench.choices.progress import Budget, Progress
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 DRAWS = 10_000
 

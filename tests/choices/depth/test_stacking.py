@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from workbench.base.errors import RecipeError
 from workbench.choices.depth.plan import STATES, LayerPlan
 from workbench.choices.depth.stacking import Stacking
 from workbench.choices.progress import Budget, Progress
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.loop import Training
 
 Build = Callable[..., Training]

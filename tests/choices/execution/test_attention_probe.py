@@ -18,7 +18,7 @@ from workbench.ops import remembered
 from workbench.ops.attention import ATTENTION
 from workbench.ops.remembered import Benchmark, fastest
 from workbench.ops.timing import measure
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 CPU = torch.device("cpu")
 

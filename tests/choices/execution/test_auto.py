@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from workbench.base.errors import RecipeError
 from workbench.choices.execution import planned
 from workbench.choices.execution.native import NativeEngine
 from workbench.choices.execution.planned import calibrate, remembered
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 both_kinds = pytest.mark.parametrize("kind", ["auto", "memory"])
 

@@ -11,7 +11,7 @@ from workbench.choices.execution import Engine, Mode
 from workbench.choices.execution.execution import Execution
 from workbench.ops.remembered import Benchmark, device_name
 from workbench.ops.timing import timed
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 CPU = torch.device("cpu")
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import pytest
 
 import workbench
+from workbench.base.errors import EngineError
 from workbench.choices.execution.environment import STEPS, EngineEnvironment
-from workbench.errors import EngineError
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 TINY = EngineEnvironment("tiny", (HERE,), ("tinyengine==1.0",), (), ("rival",), "tinyengine", compiles=False)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from workbench.base.errors import RecipeError
 from workbench.choices.choice import registry
 from workbench.choices.execution import Execution, Native
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 
 def test_engines_are_found_by_their_axis_and_the_base_is_none() -> None:

@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 from tests.choices.execution.test_memory_saving import PLANS, VOCABULARY, gradients, recipe_of
+from workbench.base.errors import RecipeError
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.low_weights import LowWeights
 from workbench.choices.progress import Progress
-from workbench.errors import RecipeError
 from workbench.training.assemble import build_model
 
 

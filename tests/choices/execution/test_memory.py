@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.base.errors import RecipeError
+from workbench.recipes.recipe import Recipe
 
 
 @pytest.mark.parametrize("price", [-0.1, 11, "much"])

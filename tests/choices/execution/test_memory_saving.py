@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from workbench.base.errors import RecipeError
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.memory_plan import OPERATIONS, MemoryPlan
 from workbench.choices.progress import Progress
-from workbench.errors import RecipeError
 from workbench.ops.recompute import KeptBytes
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import build_model
 
 VOCABULARY = Vocabulary(size=128, used=120, cls=1, sep=2, mask=3, pad=0, unk=4)

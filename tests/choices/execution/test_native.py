@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from tests.choices.objectives.test_token_prediction import START, batch_of, model_of
+from workbench.base.errors import RecipeError
 from workbench.choices.execution import Mode
 from workbench.choices.execution.native import Native, NativeEngine
 from workbench.choices.objectives.token_prediction import TokenPrediction
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 
 @pytest.mark.parametrize(

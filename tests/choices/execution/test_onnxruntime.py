@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 import torch
 
-from tests.runs.conftest import root  # noqa: F401  (the same fixture as for runs)
-from tests.runs.tiny import tiny_recipe, wait_until
+from tests.run_folders import root  # noqa: F401  (the same fixture as for runs)
+from tests.tiny_runs import tiny_recipe, wait_until
+from workbench.base.errors import EngineError, RecipeError
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.environment import STEPS
 from workbench.choices.execution.onnxruntime import ENVIRONMENT, OnnxRuntime
 from workbench.choices.progress import progress_at
 from workbench.cli.command import main
-from workbench.errors import EngineError, RecipeError
-from workbench.recipe import Recipe
-from workbench.runs.launch import launch
-from workbench.runs.run import Run
+from workbench.client.launch import launch
+from workbench.client.run import Run
+from workbench.recipes.recipe import Recipe
 
 INSTALLED = "WORKBENCH_TEST_ENGINES"
 """A folder in which the environment is, or is to be built (1.1 GiB); without it the tests that need one are skipped."""

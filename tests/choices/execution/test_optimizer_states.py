@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from workbench.base.errors import RecipeError
 from workbench.choices.choice import registry
 from workbench.choices.execution.optimizer_states import (
     FEWEST,
@@ -21,8 +22,7 @@ from workbench.choices.execution.optimizer_states import (
     stored_bytes,
 )
 from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 from workbench.training.checkpoint import restore_optimizer
 
 CPU = torch.device("cpu")

@@ -12,10 +12,10 @@ from torch.nn.attention import varlen as torch_varlen
 from tests.choices.objectives.test_layout import LENGTH, uneven
 from tests.choices.objectives.test_token_prediction import PLAN, START, VOCABULARY
 from tests.ops.test_packed_attention import one_piece_at_a_time
+from workbench.base.errors import RecipeError
 from workbench.choices.execution import Native
 from workbench.choices.objectives.objective import TrainingModel
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from workbench.base.errors import RecipeError
 from workbench.choices.execution import precision
 from workbench.choices.execution.native import Native
 from workbench.choices.execution.precision import (
@@ -19,8 +20,7 @@ from workbench.choices.execution.precision import (
     refusal,
     set_float32_products,
 )
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 GPU = torch.device("cuda")
 

@@ -11,13 +11,13 @@ from torch._dynamo.testing import CompileCounterWithBackend
 
 from tests.choices.objectives.test_layout import uneven
 from tests.choices.objectives.test_token_prediction import VOCABULARY
+from workbench.base.errors import RecipeError
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.native import NativeEngine
 from workbench.choices.execution.whole_step import WholeStep
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.progress import Budget, Progress
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 SMALL = {"kind": "pre_ln", "layers": 2, "width": 32, "heads": 2}
 START = Progress(0, 0, 0.0, Budget())

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from workbench.base.errors import DataError
 from workbench.choices.data.tokens import TokenStore, Vocabulary
 from workbench.choices.objectives.heldout import MASKED_SHARE, REFERENCE_LENGTH, HeldoutSet
-from workbench.errors import DataError
 
 VOCABULARY = Vocabulary(size=64, used=60, cls=2, sep=3, mask=4, pad=0, unk=1)
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 
+from workbench.base.errors import RecipeError
 from workbench.choices.data.tokens import Batch
 from workbench.choices.objectives.layout import everywhere, padded
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.objectives.token_prediction import TokenPrediction
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 from .test_token_prediction import PLAN, START, VOCABULARY, model_of
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
+from workbench.base.errors import RecipeError
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.masked import Masked, MaskedModel
 from workbench.choices.progress import Budget, Progress
 from workbench.choices.schedules import Linear
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 from .test_token_prediction import PLAN, START, batch_of, model_of
 

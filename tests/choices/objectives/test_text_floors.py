@@ -20,7 +20,7 @@ from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.objectives.masked import Masked
 from workbench.choices.objectives.objective import Objective
 from workbench.choices.objectives.text_floors import count_floors
-from workbench.floors import learned
+from workbench.telemetry.baselines import learned
 
 VOCABULARY = Vocabulary(size=64, used=31, cls=2, sep=3, mask=4, pad=0, unk=1)
 

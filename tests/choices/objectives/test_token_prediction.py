@@ -10,7 +10,7 @@ from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Budget, Progress
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 VOCABULARY = Vocabulary(size=128, used=120, cls=1, sep=2, mask=3, pad=0, unk=4)
 START = Progress(0, 0, 0.0, Budget())

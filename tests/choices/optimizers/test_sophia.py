@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tests.choices.optimizers.steps import assert_follows, gradients, parameters
 from workbench.choices.objectives import Masked
 from workbench.choices.optimizers.sophia import Sophia, SophiaOptimizer
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 LABELS = 20
 

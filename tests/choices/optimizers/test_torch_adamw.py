@@ -11,7 +11,7 @@ from torch import nn
 from workbench.choices.choice import readable, registry
 from workbench.choices.optimizers import TorchAdamW, parameter_groups
 from workbench.choices.progress import Budget, Progress
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 
 def test_its_defaults_are_those_of_torch() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from workbench.choices.choice import registry
 from workbench.choices.schedules import Linear, Phases, Schedule, WarmupHoldDecay
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 LANS = Phases(
     parts=(WarmupHoldDecay(warmup=0.4265, hold=0.2735), WarmupHoldDecay(warmup=0.192, hold=0.108)),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from workbench.errors import RecipeError, check_known
+from workbench.base.errors import RecipeError, check_known
 from workbench.ops.recompute import recomputed
 
 # Shape legend: D width, F inner width; any number of leading axes.

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from workbench.base.errors import RecipeError
 from workbench.choices.architectures.heads import TransformHead
 from workbench.choices.architectures.modular import ModularStack
 from workbench.choices.architectures.post_ln import EPS, PostLN
 from workbench.choices.architectures.transformers_bert import weight_pairs
 from workbench.choices.data.tokens import Vocabulary
-from workbench.errors import RecipeError
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from workbench.base.errors import RecipeError
 from workbench.choices.architectures.architecture import Backbone
 from workbench.choices.architectures.feed_forward import FeedForward
 from workbench.choices.architectures.positions import rotary_tables
 from workbench.choices.architectures.self_attention import BlockContext, SelfAttention
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
-from workbench.errors import RecipeError
 from workbench.ops.attention import document_bias
 from workbench.ops.dropout import dropped
 from workbench.ops.local_attention import banded, chunk_size, windowed

@@ -12,12 +12,12 @@ from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 from torch import nn
 
+from workbench.base.errors import RecipeError, first_line, unknown
 from workbench.choices.architectures import transformers_config as configs
 from workbench.choices.architectures.architecture import Architecture, Backbone, copies, uncopied
 from workbench.choices.architectures.transformers_stack import TransformersStack, anatomy
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.tokens import Vocabulary
-from workbench.errors import RecipeError, first_line, unknown
 from workbench.ops.attention import attention_named
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from workbench.base.errors import RecipeError
 from workbench.choices.architectures.heads import TransformHead
 from workbench.choices.architectures.modular import ModularStack
 from workbench.choices.architectures.stack import Block
-from workbench.errors import RecipeError
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.base.errors import RecipeError, first_line, unknown
 from workbench.choices.data.local_path import ANSWER_SECONDS, hub_answers
 from workbench.choices.data.tokens import Vocabulary
-from workbench.errors import RecipeError, first_line, unknown
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig

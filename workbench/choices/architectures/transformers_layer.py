@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from workbench.base.errors import RecipeError
 from workbench.choices.depth.plan import LayerPlan
-from workbench.errors import RecipeError
 from workbench.ops.recompute import recomputed
 
 # Shape legend: B rows, H heads, T positions, D width.

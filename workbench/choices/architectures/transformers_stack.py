@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from workbench.base.errors import RecipeError, typed_line
 from workbench.choices.architectures.stack import Stack
 from workbench.choices.architectures.transformers_config import WAY_OUT
 from workbench.choices.architectures.transformers_layer import Pass, PlannedLayer
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
-from workbench.errors import RecipeError, typed_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from workbench.atomic import sync_folder, write_bytes
-from workbench.cache_folder import CACHE_VARIABLE, cache_folder
+from workbench.base.cache_folder import CACHE_VARIABLE, cache_folder
+from workbench.base.errors import DataError
+from workbench.base.files import sync_folder, write_bytes
 from workbench.choices.data.data import Say
-from workbench.errors import DataError
 
 MANIFEST = "manifest.json"
 CHECKED_BYTES = 64 << 20

@@ -11,7 +11,7 @@ import sys
 import sysconfig
 from dataclasses import dataclass
 
-from workbench.errors import DataError, unknown
+from workbench.base.errors import DataError, unknown
 
 STANDARD_LIBRARY = "python"
 """Name under which the standard library stands among the packages."""

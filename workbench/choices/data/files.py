@@ -11,11 +11,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from workbench.base.errors import DataError
+from workbench.base.text import many
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.data import Data
 from workbench.choices.data.reading import format_of, legal_endings, not_utf8, read_documents
-from workbench.errors import DataError
-from workbench.printable import many
 
 NAMED_FILES = 16
 """Files that a fingerprint lists by name; the digest beside them covers all."""

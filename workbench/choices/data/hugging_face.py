@@ -9,13 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from workbench.base.errors import DataError, typed_line, unknown
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.data import Data, Say, Sourced
 from workbench.choices.data.document_cache import cached_documents
 from workbench.choices.data.files import listing
 from workbench.choices.data.local_path import ANSWER_SECONDS, local_path
 from workbench.choices.data.reading import text_of
-from workbench.errors import DataError, typed_line, unknown
 
 _WAY_OUT = "use text that is on this machine instead: data 'files' with data.paths, or data 'embedded'"
 

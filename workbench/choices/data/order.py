@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from workbench.base.errors import DataError
 from workbench.choices.data.tokens import Batch, TokenStore
-from workbench.errors import DataError
 
 # Shape legend: B rows of a batch, T positions of a row, N tokens, D documents, R rows of an epoch, P pieces of
 # documents in the rows of a batch.

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from workbench.cache_folder import cache_folder
+from workbench.base.cache_folder import cache_folder
+from workbench.base.errors import DataError
+from workbench.base.text import many
 from workbench.choices.data.cache import MANIFEST, cache_entry, key_of
 from workbench.choices.data.data import Data, Say
 from workbench.choices.data.encoding import write_documents
@@ -22,10 +24,8 @@ from workbench.choices.data.split import RULE, choose_split, document_hash
 from workbench.choices.data.store import SPLITS, StoreWriter, open_store
 from workbench.choices.data.tokenizers.vocabulary import complete, vocabulary_of
 from workbench.choices.data.tokens import PreparedData, TokenStore, Vocabulary
-from workbench.errors import DataError
 from workbench.ops.remembered import FOLDER, recalled, remember
-from workbench.printable import many
-from workbench.telemetry import number
+from workbench.telemetry.streams import number
 
 FORMAT_VERSION = 3
 """Part of the cache key: raise it whenever the same text would give other tokens."""

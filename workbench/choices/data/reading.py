@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from workbench.base.errors import DataError, unknown
 from workbench.choices.data.cutting import cut
-from workbench.errors import DataError, unknown
 
 TEXT_ENDINGS = (".txt", ".md", ".rst")
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")

@@ -7,8 +7,8 @@ from types import TracebackType
 
 import numpy as np
 
+from workbench.base.errors import DataError
 from workbench.choices.data.tokens import TokenStore
-from workbench.errors import DataError
 
 # Shape legend: N tokens, D documents.
 

@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
+from workbench.base.errors import DataError
 from workbench.choices.data import harvest
-from workbench.errors import DataError
 
 CHUNK_FILES = 48
 """Files per request: small enough that no worker is left with a long tail, large enough that waiting does not count."""

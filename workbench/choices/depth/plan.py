@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench.choices.choice import Choice, Problem
 from workbench.choices.progress import Progress
-from workbench.quantities import STATES
+from workbench.telemetry.quantities import STATES
 
 ORIGINS = ("", "grown", "copied")
 """Where a layer comes from, during the stage in which it appeared; nothing from the next stage on."""

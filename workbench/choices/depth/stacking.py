@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
+from workbench.base.text import many
 from workbench.choices.choice import Problem, knob
 from workbench.choices.depth.plan import Depth, LayerPlan, Transition
 from workbench.choices.depth.staging import starts_of
 from workbench.choices.progress import Progress
-from workbench.printable import many
 
 
 class Stacking(Depth):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from workbench.cache_folder import cache_folder
+from workbench.base.cache_folder import cache_folder
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.attention_probe import attention_benchmark

@@ -25,9 +25,9 @@ from typing import Any
 import psutil
 from filelock import FileLock, Timeout
 
-from workbench.atomic import write_bytes
-from workbench.cache_folder import cache_folder
-from workbench.errors import EngineError
+from workbench.base.cache_folder import cache_folder
+from workbench.base.errors import EngineError
+from workbench.base.files import write_bytes
 
 Say = Callable[[int, str], None]
 """Called with the number of steps done and a line on what happens now."""

@@ -12,12 +12,12 @@ import torch
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from workbench.base.errors import RecipeError
+from workbench.base.text import many
 from workbench.choices.choice import Choice, Problem, knob
 from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.environment import EngineEnvironment
 from workbench.choices.execution.micro_batches import divisors
-from workbench.errors import RecipeError
-from workbench.printable import many
 
 
 class Process(NamedTuple):

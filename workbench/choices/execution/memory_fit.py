@@ -8,9 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from workbench.base.errors import RecipeError
 from workbench.choices.execution.memory_plan import MemoryPlan
 from workbench.choices.objectives.objective import TrainingModel
-from workbench.errors import RecipeError
 from workbench.ops.free_memory import free_bytes, ran_out
 from workbench.ops.recompute import KeptBytes
 

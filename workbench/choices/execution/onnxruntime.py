@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
+from workbench.base.errors import RecipeError, first_line
 from workbench.choices.architectures.modular import Modular
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.tokens import Batch
@@ -27,7 +28,6 @@ from workbench.choices.objectives.masked import Masked
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
-from workbench.errors import RecipeError, first_line
 
 # Shape legend: B rows, T positions of a row, N labelled slots.
 

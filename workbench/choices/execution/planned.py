@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from workbench.cache_folder import cache_folder
+from workbench.base.cache_folder import cache_folder
+from workbench.base.errors import RecipeError
 from workbench.choices.choice import Problem
 from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.execution import Execution
 from workbench.choices.execution.native import Native, NativeEngine
 from workbench.choices.execution.plan import Plan
-from workbench.errors import RecipeError
 from workbench.ops.remembered import FOLDER, recalled, remember, subject_of
 
 SECONDS = 30.0

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from workbench.base.errors import RecipeError
 from workbench.choices.architectures.stack import Stack
 from workbench.choices.choice import Problem
 from workbench.choices.data.tokens import Batch
@@ -17,7 +18,6 @@ from workbench.choices.objectives.objective import Labelled, Loss, TrainingModel
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Schedule
-from workbench.errors import RecipeError
 
 # Shape legend: B rows, T positions of a row, N labelled slots.
 

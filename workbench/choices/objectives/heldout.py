@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from workbench.atomic import write_bytes
+from workbench.base.errors import DataError
+from workbench.base.files import write_bytes
 from workbench.choices.data.order import shuffled
 from workbench.choices.data.tokens import Batch, TokenStore, Vocabulary
 from workbench.choices.objectives.corruption import SELECT, random_bits
 from workbench.choices.objectives.objective import Labelled
-from workbench.errors import DataError
-from workbench.floors import SCORE_VERSION
+from workbench.telemetry.baselines import SCORE_VERSION
 
 # Shape legend: N tokens of the stream, S scored ones, D documents, B rows, T positions of a row, P spans.
 
@@ -132,7 +132,7 @@ class HeldoutSet:
         )  # fmt: skip
 
     def described(self) -> dict[str, Any]:
-        """What a run stores about its score, JSON-able; ``kind`` as in :class:`workbench.floors.Yardstick`."""
+        """Describe the score as JSON; ``kind`` as in :class:`workbench.telemetry.baselines.Yardstick`."""
         return {
             "kind": "next-token" if self.causal else "masked-only",
             "version": SCORE_VERSION,

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from workbench.base.errors import RecipeError
 from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.choice import Choice
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.progress import Progress
-from workbench.errors import RecipeError
 
 
 @dataclass

@@ -23,7 +23,7 @@ from workbench.choices.data.data import Say
 from workbench.choices.data.tokens import PreparedData, TokenStore
 from workbench.choices.objectives.frequencies import frequencies, predictable
 from workbench.choices.objectives.heldout import HeldoutSet
-from workbench.floors import Floors
+from workbench.telemetry.baselines import Floors
 
 # Shape legend: V ids, S scored tokens, N tokens of a text, E different pairs, K contexts.
 

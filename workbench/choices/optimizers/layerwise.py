@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from workbench.base.errors import typed_line
 from workbench.choices.optimizers.layerwise_step import LARGE, Constants, compiled_step, step_in_blocks, step_together
 from workbench.choices.optimizers.tensorwise import (
     Group,
@@ -20,7 +21,6 @@ from workbench.choices.optimizers.tensorwise import (
     no_steps,
     zeros,
 )
-from workbench.errors import typed_line
 from workbench.ops import kernels
 
 _TYPICAL = 2**20

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from workbench.base.errors import RecipeError
 from workbench.choices.data.batch_rules import SimiGrad
-from workbench.errors import RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 
 def test_disagreement_grows_and_agreement_shrinks() -> None:

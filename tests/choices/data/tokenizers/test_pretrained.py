@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
+from workbench.base.errors import DataError
 from workbench.choices.data import Files
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokenizers.pretrained import PretrainedTokenizer
 from workbench.choices.data.tokenizers.trained import TrainedTokenizer
-from workbench.errors import DataError
 
 
 def gpt2_like(path, sentences) -> Tokenizer:

@@ -8,10 +8,10 @@ import json
 import pytest
 from tokenizers import Tokenizer
 
+from workbench.base.errors import DataError, RecipeError
 from workbench.choices.data.tokenizers.trained import TrainedTokenizer, spread_sample
 from workbench.choices.data.tokenizers.vocabulary import SPECIAL_TOKENS, vocabulary_of
-from workbench.errors import DataError, RecipeError
-from workbench.recipe import Recipe
+from workbench.recipes.recipe import Recipe
 
 
 def made(tmp_path, documents, **knobs) -> Tokenizer:

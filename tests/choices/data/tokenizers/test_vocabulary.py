@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tokenizers import Tokenizer, models
 
+from workbench.base.errors import DataError
 from workbench.choices.data.tokenizers.vocabulary import complete, vocabulary_of
-from workbench.errors import DataError
 
 
 def tokenizer_of(*tokens: str) -> Tokenizer:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from workbench.base.errors import DataError, first_line
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.local_path import hub_answers, local_path
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
-from workbench.errors import DataError, first_line
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import model_validator
 
+from workbench.base.errors import DataError
 from workbench.choices.choice import knob
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
 from workbench.choices.data.tokenizers.vocabulary import SPECIAL_TOKENS
-from workbench.errors import DataError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from workbench.base.errors import DataError
 from workbench.choices.data.tokens import Vocabulary
-from workbench.errors import DataError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -1,0 +1,254 @@
+"""A run that is forked from a process that is held ready is like any other; what does not fit is left."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import workbench
+from tests.launchers.queue.conftest import queue
+from tests.tiny_runs import tiny_recipe, wait_until
+from workbench.client.launch import launch
+from workbench.client.run import Run
+from workbench.launchers import held
+from workbench.launchers.launcher import module_command
+from workbench.launchers.local import wait_for_supervisors
+from workbench.launchers.queue.outlook import training_now
+from workbench.launchers.queue.queue_folder import Queue
+from workbench.launchers.supervisor import TRAINER
+from workbench.store.folder import RunFolder, read_object
+from workbench.store.order import Order
+from workbench.store.state import LOCK_VARIABLE, lock_held, take_lock
+
+__all__ = ["queue"]
+
+
+@pytest.fixture
+def template(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that this one holds; gone with the test, and whoever follows it."""
+    # As outside of tests, where libraries may start a thread for each core.
+    for variable in (held.VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(variable, raising=False)
+    # Not the one that all tests share.
+    monkeypatch.setenv(held.FOLDER_VARIABLE, "")
+    monkeypatch.setattr(held, "_held", [])
+    # However busy the machine is.
+    monkeypatch.setattr(held, "LOADING_SECONDS", 60.0)
+    monkeypatch.setattr(held, "ANSWER_SECONDS", 10.0)
+    # Who launches earlier does not wait for that.
+    held.hold(after_seconds=600.0)
+    yield held._held[0].process
+    held.release()
+
+
+def launched(corpus: Path, root: Path) -> tuple[Run, psutil.Process]:
+    """A run that trains, and its trainer."""
+    run = launch(tiny_recipe(corpus, steps=100_000), runs_dir=root)
+    wait_until(lambda: run.state.step >= 1 or run.status in ("failed", "lost"), 90, "the first step")
+    assert run.status == "running", run.state
+    return run, psutil.Process(run.state.pid)
+
+
+def shown(process: psutil.Process) -> list[str]:
+    """Its command without the room that is left for others."""
+    return [part for part in process.cmdline() if part]
+
+
+@pytest.mark.process
+def test_runs_are_forked_and_know_nothing_of_each_other(
+    corpus: Path, root: Path, template: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Read after torch was loaded, so that it may be set until a launch.
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "later"))
+    runs = [launched(corpus, root) for _ in range(2)]
+    assert (tmp_path / "later" / "tokens").is_dir()
+    for run, trainer in runs:
+        supervisor = trainer.parent()
+        assert supervisor is not None
+        assert (supervisor.pid, supervisor.ppid()) == (read_object(run.folder.launched)["pid"], template.pid)
+        assert os.getsid(supervisor.pid) == supervisor.pid
+        assert os.getpgid(trainer.pid) == trainer.pid
+        assert shown(trainer) == module_command(TRAINER, str(run.folder.path))
+        assert shown(supervisor) == module_command("workbench.launchers.supervisor", str(run.folder.path))
+        assert next(iter(read_object(run.folder.environment)["start_seconds"])) == "loading torch"
+        # Of another run it has nothing open, of its own queue no ticket.
+        opened = [file.path for file in trainer.open_files()]
+        assert not [path for path in opened if path.startswith(str(root)) and str(run.folder.path) not in path]
+        assert not [path for path in opened if path.startswith(os.environ["WORKBENCH_QUEUE"])]
+    (killed, trainer), (other, _) = runs
+    trainer.send_signal(signal.SIGKILL)
+    wait_until(lambda: killed.status == "failed", 30, "the end")
+    assert "was killed (signal 9, SIGKILL)" in killed.state.error
+    wait_until(lambda: not lock_held(killed.folder), 30, "the supervisor's end")
+    # They outlive whoever forked them, and end as they should.
+    held.release()
+    other.stop()
+    wait_until(lambda: other.status == "stopped", 30, "the stop")
+    assert wait_for_supervisors(30)
+
+
+@pytest.mark.process
+def test_a_run_that_has_waited_is_forked_once_its_turn_has_come(
+    corpus: Path, root: Path, queue: Queue, template: subprocess.Popen[bytes]
+) -> None:
+    first, _ = launched(corpus, root)
+    second, third = (launch(tiny_recipe(corpus, steps=100_000), runs_dir=root, name=name) for name in "bc")
+    waiting = [psutil.Process(read_object(run.folder.launched)["pid"]) for run in (second, third)]
+    assert all(each.ppid() == os.getpid() for each in waiting), "what waits must not keep torch in memory"
+    first.stop()
+    wait_until(lambda: second.state.step >= 1, 90, "the first step of the second")
+    trainer = psutil.Process(second.state.pid)
+    supervisor = trainer.parent()
+    assert supervisor is not None
+    assert supervisor.ppid() == template.pid
+    assert lock_held(second.folder)
+    assert third.status == "queued", "the turn went over with the run"
+    assert [ticket.folder for ticket in training_now()] == [str(second.folder.path)]
+    wait_until(lambda: waiting[0].status() == psutil.STATUS_ZOMBIE, 30, "the end of the one that waited")
+    # It logs where it would have, and ends as it should.
+    second.stop()
+    wait_until(lambda: second.status == "stopped", 30, "the stop")
+    wait_until(lambda: third.state.step >= 1, 90, "the third's turn")
+    third.stop()
+    wait_until(lambda: queue.tickets() == [], 30, "an empty queue")
+
+
+@pytest.mark.process
+def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path, template: subprocess.Popen[bytes]) -> None:
+    run, trainer = launched(corpus, root)
+    supervisor = trainer.parent()
+    assert supervisor is not None
+    assert supervisor.ppid() == template.pid
+    supervisor.kill()
+    wait_until(lambda: not trainer.is_running() or trainer.status() == psutil.STATUS_ZOMBIE, what="the trainer's end")
+    wait_until(lambda: run.status == "lost", what="the loss")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("why", ["another environment", "no answer", "ended"])
+def test_what_does_not_fit_is_left(
+    folder: RunFolder, root: Path, template: subprocess.Popen[bytes], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if why == "another environment":
+        monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    elif why == "no answer":
+        monkeypatch.setattr(held, "LOADING_SECONDS", 0.1)
+        template.send_signal(signal.SIGSTOP)
+    else:
+        template.kill()
+        template.wait()
+    lock = take_lock(folder)
+    with folder.log.open("wb") as log:
+        order = Order([str(folder.path)], str(folder.path), {}, log.fileno(), {LOCK_VARIABLE: lock})
+        assert held.hand_over(order) is None
+    os.close(lock)
+    assert not lock_held(folder), "it must not keep the lock of a run that somebody else trains"
+
+
+@pytest.mark.process
+def test_a_process_below_uses_the_same_one(template: subprocess.Popen[bytes]) -> None:
+    code = (
+        "from workbench.launchers import held; held.hold()\n"
+        "print(held._held, held._connected(held._folder() / held._surroundings()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("[] <socket")
+
+
+@pytest.mark.process
+def test_under_other_surroundings_another_takes_its_place(
+    template: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = held._folder()
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert held.hold(after_seconds=600.0)
+    assert template.poll() is not None
+    assert not held.hold(), "who finds one has nothing to let go of"
+    assert (len(held._held), held._folder()) == (1, folder)
+    held._connected(held._held[0].path).close()
+    # What Jupyter tells its kernels, and a user tells pip, is nothing to a trainer.
+    for variable in ("IPYTHONDIR", "JUPYTERLAB_SETTINGS_DIR", "JUPYTER_PATH", "PIP_INDEX_URL"):
+        monkeypatch.setenv(variable, "elsewhere")
+    assert held._held[0].path.name == held._surroundings()
+
+
+@pytest.mark.process
+def test_whoever_used_one_of_a_process_above_holds_its_own_once_that_has_ended(
+    template: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the driver of a race whose kernel has ended."""
+    (above,) = held._held
+    monkeypatch.setattr(held, "_held", [])
+    assert not held.hold(after_seconds=600.0), "it is found by the environment"
+    above.lifeline.close()
+    template.wait(timeout=10)
+    assert held.hand_over(Order([], os.getcwd(), {}, 1, {})) is None
+    (own,) = held._held
+    assert own.process.poll() is None
+    held.release()
+    assert held.hand_over(Order([], os.getcwd(), {}, 1, {})) is None
+    assert held._held == [], "who let go wants none"
+
+
+def test_whoever_has_a_thousand_files_open_hears_the_answer() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], 2048), limits[1]))
+    ours, theirs = socket.socketpair()
+    with ours, theirs, socket.socket(fileno=fcntl.fcntl(ours.fileno(), fcntl.F_DUPFD, 1500)) as channel:
+        theirs.send(b"17")
+        assert held._answer(channel, 5.0) == b"17"
+        assert held._answer(channel, 0.0) == b""
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.parametrize("why", ["switched off", "little memory"])
+def test_none_is_held_where_that_is_not_wanted(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(held.FOLDER_VARIABLE, "")
+    monkeypatch.setattr(held, "_held", [])
+    if why == "little memory":
+        monkeypatch.setattr(held, "LEAST_BYTES", 1 << 60)
+    else:
+        monkeypatch.setenv(held.VARIABLE, "off")
+    held.hold()
+    assert held._held == []
+
+
+@pytest.mark.parametrize("notebook", [True, False])
+def test_whoever_composes_in_a_notebook_has_one(notebook: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    held_by: list[str] = []
+    monkeypatch.setattr(held, "hold", lambda: held_by.append("the kernel"))
+    modules = {name: module for name, module in sys.modules.items() if name != "ipykernel"}
+    monkeypatch.setattr(sys, "modules", modules | ({"ipykernel": sys} if notebook else {}))
+    monkeypatch.delitem(vars(workbench), "Recipe", raising=False)
+    assert workbench.Recipe is not None
+    # A second look loads nothing, and holds no other.
+    assert workbench.Recipe is not None
+    assert held_by == ["the kernel"] * notebook
+
+
+@pytest.mark.process
+def test_it_ends_with_whoever_holds_it_and_leaves_nothing() -> None:
+    code = (
+        "import os, time; from workbench.launchers import held\n"
+        "held.hold(); print(held._held[0].process.pid); print(held._folder(), flush=True); time.sleep(600)"
+    )
+    environment = os.environ | {held.FOLDER_VARIABLE: "", held.VARIABLE: "on"}
+    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
+    assert holder.stdout is not None
+    template = psutil.Process(int(holder.stdout.readline()))
+    folder = Path(holder.stdout.readline().strip())
+    assert len(list(folder.iterdir())) == 1
+    holder.kill()
+    holder.communicate()
+    template.wait(60)
+    assert not folder.exists()

@@ -1,5 +1,0 @@
-"""A run's folder and its telemetry, as the tests of the page have them."""
-
-from tests.ui.conftest import folder, writer
-
-__all__ = ["folder", "writer"]

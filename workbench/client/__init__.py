@@ -1,0 +1,1 @@
+"""Runs from any process: launch, list, steer, fork, compare."""

@@ -1,0 +1,106 @@
+"""Launch a recipe: a whole run folder appears at once, a supervisor starts, the caller goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.base.errors import RecipeError
+from workbench.client.run import Run
+from workbench.launchers import launcher_named
+from workbench.launchers.create import create
+from workbench.launchers.launcher import Say
+from workbench.launchers.queue.changes import checked_priority
+from workbench.launchers.queue.orphans import start_orphans
+from workbench.launchers.queue.turn import check_room
+from workbench.store.checkpoints import duplicate, problem_with
+from workbench.store.folder import RunFolder, read_object, runs_root, write_json
+
+if TYPE_CHECKING:
+    from workbench.recipes.recipe import Recipe
+
+
+def launch(
+    recipe: Recipe,
+    on: str = "local",
+    runs_dir: str | Path | None = None,
+    name: str | None = None,
+    *,
+    run_id: str | None = None,
+    queue: bool = True,
+    priority: int = 0,
+    initial: str | Path | None = None,
+    say: Say | None = print,
+) -> Run:
+    """Start training in the background and return at once; on a busy machine the run waits in the queue.
+
+    A run takes as many cores as ``execution.threads`` says, all if that is empty, or one GPU: two single-threaded runs
+    train side by side on two cores, and a third is queued (``run.status``).
+
+    Args:
+        recipe: what to train, complete: ``wb.presets.get("fast")``, one changed by ``with_``, ``wb.Recipe.load(path)``.
+        on: ``local``, a separate process that survives this one; ``inline``, one that ends with this one.
+        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
+        name: of the run in lists and plots; else the recipe's name.
+        run_id: for programs that must not launch a run twice; else a new id.
+        queue: wait until the machine has room; False (``workbench launch --now``) trains at once, beside whatever else
+            trains, and slows it down.
+        priority: among waiting runs; higher goes first.
+        initial: a checkpoint (a folder ``step-N``) of a run of the same model and text: the run starts from a
+            copy of its weights, at its own step 0 and with a fresh optimizer. None draws weights from the seed.
+        say: called with a line if the run waits or shares the machine, and for each thing to know about its text.
+
+    Raises:
+        RecipeError: not a recipe, the name is not a legal one, parts of the recipe were the user's own objects,
+            ``initial`` is not a complete checkpoint, or this machine cannot execute it, or lacks its text or tokenizer.
+        RunError: no such launcher, no such priority, ``run_id`` exists, the runs folder cannot be written to (for
+            example a full disk), or the process could not be started. No partial files are left behind.
+
+    Example:
+        >>> run = launch(presets.bert_tiny(), runs_dir="runs")  # doctest: +SKIP
+        >>> run.wait()["heldout_loss"]  # doctest: +SKIP
+    """
+    from workbench.recipes.recipe import check_recipe
+
+    check_recipe(recipe, "launch")
+    recipe.check_whole()
+    recipe.check_text_here()
+    launcher, priority = launcher_named(on), checked_priority(priority)
+    if name is not None:
+        recipe = recipe.with_(name=name)
+    root = runs_root(runs_dir)
+    if queue:
+        check_room()
+    start_orphans(root, unless_known=True)
+    if say is not None:
+        # Of text that will not be read, above all.
+        for notice in recipe.data.notices():
+            say(f"{notice.path}: {notice.message}")
+    folder, lock = create(root, lambda draft: _with_weights(draft, recipe, initial), run_id)
+    told = None if say is None else lambda line: say(f"{folder.id}: {line}")
+    launcher.submit(folder, lock, queue=queue, priority=priority, say=told)
+    return Run(folder)
+
+
+def _with_weights(draft: RunFolder, recipe: Recipe, initial: str | Path | None) -> Recipe:
+    """The recipe, once the weights that it begins with lie in the draft of its run."""
+    if initial is None:
+        return recipe
+    path = Path(initial).expanduser().absolute()
+    try:
+        # Checked after the copy, which nobody else deletes.
+        duplicate(path, draft.initial)
+        problem = problem_with(draft.initial)
+    except FileNotFoundError:
+        problem = "there is no such folder"
+    # Else `create` would take it for a fault of the runs folder.
+    except (NotADirectoryError, PermissionError) as error:
+        problem = str(error.strerror)
+    if problem is not None:
+        # No fault of the runs folder's: trying again would not help, and an experiment goes on without the run.
+        raise RecipeError(
+            f"initial: '{path}' is no checkpoint to begin with ({problem}); give a folder step-N of a run"
+        )
+    parent = RunFolder(path.parent.parent)
+    write_json(draft.initial / "origin.json", {"run": parent.id, "data": read_object(parent.environment).get("data")})
+    return recipe

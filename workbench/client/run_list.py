@@ -1,0 +1,111 @@
+"""All runs of a runs folder, newest first: what the tables of terminal and notebook show."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+from workbench.base.text import plain
+from workbench.client.run import Run
+from workbench.client.summary import describe
+from workbench.store.find import run_ids
+from workbench.store.folder import RunFolder, runs_root, stamp_in
+from workbench.telemetry.scored_text import PART_SCORE
+
+# Every row reads two files; more of them scroll out of sight anyway.
+SHOWN = 30
+
+
+class RunList(list[Run]):
+    """Runs, newest first; shows itself as a table."""
+
+    def __init__(self, runs: list[Run], root: Path) -> None:
+        super().__init__(runs)
+        self.root = root
+
+    def table(self, limit: int | None = None) -> list[dict[str, str]]:
+        """One row of texts per run (the newest ``limit``), read now; without what no row of them says."""
+        rows = [describe(run.folder) for run in self[:limit]]
+        filled = {column for row in rows for column, text in row.items() if text}
+        return [{column: text for column, text in row.items() if column in filled} for row in rows]
+
+    def tagged(self, *tags: str) -> RunList:
+        """The runs that have all of these tags."""
+        wanted = set(tags)
+        return RunList([run for run in self if wanted <= set(run.tags)], self.root)
+
+    def text(self, limit: int | None = SHOWN, width: int | None = None) -> str:
+        """The table as text, its newest ``limit`` rows (None: all).
+
+        Args:
+            width: characters of a line (None: as many as it takes, and one line a run). Where a row needs more, each
+                run has two lines; why it failed, stalled or was lost is a line of its own.
+        """
+        rows = self.table(limit)
+        if not rows:
+            return f"no runs in {self.root}"
+        reasons = [""] * len(rows) if width is None else [row.pop("why", "") for row in rows]
+        columns = list(rows[0])
+        widths = [max(len(column), *(len(row[column]) for row in rows)) for column in columns]
+        if width is not None and sum(widths) + 2 * (len(widths) - 1) > width:
+            head, lines = "", [_two_lines(row, width) for row in rows]
+        else:
+            head, *lines = (
+                "  ".join(text.ljust(size) for text, size in zip(row, widths, strict=True)).rstrip()
+                for row in (columns, *(row.values() for row in rows))
+            )
+        below = (f"\n  {plain(reason, (width or 0) - 2)}" if reason else "" for reason in reasons)
+        return "\n".join([*([head] if head else []), *map("".join, zip(lines, below, strict=True))]) + self._more(
+            len(rows)
+        )
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        rows = self.table(SHOWN)
+        if not rows:
+            return f"<em>no runs in {escape(str(self.root))}</em>"
+        # Escaped throughout: names come from anybody's recipes and must not become markup of this notebook.
+        head = "".join(f"<th style='text-align:left'>{escape(column)}</th>" for column in rows[0])
+        body = "".join("<tr>" + "".join(map(_cell, *zip(*row.items(), strict=True))) + "</tr>" for row in rows)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{escape(self._more(len(rows)))}"
+
+    def _more(self, shown: int) -> str:
+        return f"\n... and {len(self) - shown} older" if len(self) > shown else ""
+
+
+def runs(runs_dir: str | Path | None = None) -> RunList:
+    """Every run in the runs folder, newest first; damaged ones are listed too, as ``lost``.
+
+    Args:
+        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``. A missing one holds no runs.
+    """
+    root = runs_root(runs_dir)
+    # By id rather than by the folder's own time, which every heartbeat changes.
+    folders = sorted((RunFolder(root / run_id) for run_id in run_ids(root)), key=_age, reverse=True)
+    return RunList([Run(folder) for folder in folders], root)
+
+
+def _cell(column: str, text: str) -> str:
+    why = f" title='{PART_SCORE}'" if column == "held-out" and text.startswith("~") else ""
+    return f"<td style='text-align:left'{why}>{escape(text)}</td>"
+
+
+def _two_lines(row: dict[str, str], width: int) -> str:
+    """A run's id, whole so that it can be copied, and below it what else fits into a line."""
+    run, *facts = (
+        text if column in ("run", "name", "status", "progress") else f"{column} {text}"
+        for column, text in row.items()
+        if text
+    )
+    return f"{run}\n  {plain(', '.join(facts), width - 2)}"
+
+
+def _age(folder: RunFolder) -> tuple[str, float]:
+    """Sorts by the time in the id; within one second by when the recipe was written."""
+    try:
+        written = folder.recipe.stat().st_mtime
+    except OSError:
+        written = 0.0
+    return (stamp_in(folder.id), written)

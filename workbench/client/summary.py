@@ -1,0 +1,171 @@
+"""What tables of runs say about one run: the same few facts, as numbers for the page and as text for people."""
+
+from __future__ import annotations
+
+import calendar
+import functools
+import os
+import pwd
+import time
+from typing import Any
+
+from workbench.base.text import plain, share_done
+from workbench.client.experiment_name import experiment_of
+from workbench.client.message import message_of
+from workbench.launchers.queue.outlook import place_of
+from workbench.launchers.queue.ticket import OWNER_VARIABLE
+from workbench.store.folder import RunFolder, read_object, stamp_in
+from workbench.store.labels import name_of, read_labels
+from workbench.store.missing_text import NamedText
+from workbench.store.origin import Origin, origin_of
+from workbench.store.reached import reached
+from workbench.store.state import STALLED, RunState, actual_status, read_state
+from workbench.telemetry.scored_text import part_mark
+
+LONGEST_REASON = 100
+"""Characters of a run's error in a table."""
+_REASONED = ("failed", "stopped", STALLED)
+
+
+def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
+    """The facts of one run, from one reading of its state.
+
+    Args:
+        state: a reading of it, to save a second one.
+
+    Returns:
+        ``id, name, status, progress`` (0..1), ``step, loss, heldout_loss`` (nats), ``tokens_per_second, message`` (its
+        error where it failed), ``repeats`` (it failed in a way that a resume only repeats), ``missing_text`` (a path of
+        its text that is not there, where it ended early; else empty); numbers it has not said yet are None. Where and
+        when: ``owner`` (:func:`owner_of`), ``host``, ``device`` (words), ``launched`` and ``started`` (Unix seconds at
+        which its folder was made, and at which it began to train; None when nothing tells, or it has not). What people
+        said: ``tags`` (list), ``notes``; of which race, sweep or tuning it is: ``experiment``, empty for any other;
+        when the trainer wrote its knobs last: ``knobs_written``, None before; and of a fork ``parent``: ``{"run",
+        "step"}``, else None. Of one that waits for its turn :func:`queue_facts`.
+    """
+    # One reading for the whole row: a status beside the step of another moment would contradict it.
+    state = state or read_state(folder)
+    labels, origin = read_labels(folder), origin_of(folder)
+    status = actual_status(folder, state)
+    state = reached(folder, state, status)
+    return {
+        "id": folder.id,
+        "name": name_of(folder, labels=labels),
+        "status": status,
+        **numbers(state),
+        "message": state.error or message_of(folder, state, status),
+        "repeats": state.repeats and status == "failed",
+        "missing_text": NamedText(folder).missing(state, status),
+        "owner": owner_of(folder),
+        "host": state.host,
+        "device": state.device,
+        "launched": launched_of(folder),
+        "started": started_of(folder, state, origin),
+        "tags": list(labels.tags),
+        "notes": labels.notes,
+        "experiment": experiment_of(folder.id, labels.tags),
+        "knobs_written": knobs_written(folder),
+        "parent": None if origin is None else {"run": origin.run, "step": origin.step},
+        **queue_facts(folder, status),
+    }
+
+
+def numbers(state: RunState) -> dict[str, Any]:
+    """Where a run stands: those of the facts that are numbers of its state."""
+    names = ("progress", "step", "loss", "heldout_loss", "tokens_per_second")
+    return {name: getattr(state, name) for name in names}
+
+
+def knobs_written(folder: RunFolder) -> float | None:
+    """When the trainer last said which knobs are in force (Unix seconds): as it begins, and as one is steered."""
+    try:
+        return os.stat(folder.knobs).st_mtime
+    except OSError:
+        return None
+
+
+def queue_facts(folder: RunFolder, status: str) -> dict[str, Any]:
+    """``queue_position`` (1 is next) and ``expected_start_seconds`` (from now, rounded) of a run that waits here.
+
+    None where it does not wait on this machine; ``expected_start_seconds`` also where nobody can tell.
+    """
+    place = place_of(folder) if status == "queued" else None
+    if place is None:
+        return {"queue_position": None, "expected_start_seconds": None}
+    return {"queue_position": place.position, "expected_start_seconds": place.expected_seconds}
+
+
+def owner_of(folder: RunFolder) -> str:
+    """In whose name it was launched, as in the queue; else the user who owns its folder, empty where there is none.
+
+    A user is a number where this machine knows no name.
+    """
+    settings = read_object(folder.launched).get("settings")
+    if isinstance(settings, dict) and isinstance(named := settings.get(OWNER_VARIABLE), str) and named:
+        return plain(named)
+    try:
+        return _user(os.stat(folder.path).st_uid)
+    except OSError:
+        return ""
+
+
+def started_of(folder: RunFolder, state: RunState, origin: Origin | None = None) -> float | None:
+    """Unix seconds at which a run began to train; None before that.
+
+    Args:
+        origin: of a fork, which has taken none of the steps before.
+    """
+    own = state.step - (origin.step if origin else 0)
+    # Of an earlier version, which did not write it down: it began soon after its launch, as far as anybody knows.
+    return state.started or (launched_of(folder) if own > 0 else None)
+
+
+def launched_of(folder: RunFolder) -> float | None:
+    """Unix seconds of the launch: the time in the id, else when the recipe was written; None when nothing tells."""
+    try:
+        if stamp := stamp_in(folder.id):
+            return float(calendar.timegm(time.strptime(stamp, "%Y%m%d-%H%M%S")))
+        return os.stat(folder.recipe).st_mtime
+    # Digits that are no date, as in an id that somebody made up, or no recipe.
+    except (OSError, ValueError):
+        return None
+
+
+def describe(folder: RunFolder) -> dict[str, str]:
+    """The columns of a table of runs as text, empty where the run has said nothing; see :func:`summary`."""
+    facts = summary(folder)
+    parent, heldout = facts["parent"], _number(facts["heldout_loss"], ".3f")
+    return {
+        "run": facts["id"],
+        "name": plain(facts["name"]),
+        "status": facts["status"],
+        "progress": share_done(facts["progress"]),
+        "step": f"{facts['step']:,}",
+        "loss": _number(facts["loss"], ".3f"),
+        "held-out": heldout and part_mark(facts["status"]) + heldout,
+        "tokens/s": _number(facts["tokens_per_second"], ",.0f"),
+        "tags": " ".join(facts["tags"]),
+        "forked from": "" if parent is None else f"{parent['run']} at {parent['step']:,}",
+        "queue": facts["message"] if facts["status"] == "queued" else "",
+        "why": _reason(facts),
+    }
+
+
+def _reason(facts: dict[str, Any]) -> str:
+    """Why a run failed, stalled, is lost or was stopped before it began, in one short line; empty for any other."""
+    if facts["status"] == "lost":
+        return facts["message"] if "state.json" in facts["message"] else "its processes ended without saying why"
+    return plain(facts["message"].partition("\n")[0], LONGEST_REASON) if facts["status"] in _REASONED else ""
+
+
+# A thousand runs of few users: the user database may be a network service.
+@functools.lru_cache(maxsize=256)
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)

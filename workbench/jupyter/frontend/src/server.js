@@ -1,0 +1,208 @@
+// The server extension (workbench/server) as a page uses it: for news while the kernel has none, and for requests to
+// runs. Where the extension is missing (another front end, disabled) everything goes through the kernel alone.
+
+import { FINAL } from "./format.js";
+import { unseal } from "./wire.js";
+
+const API = "workbench/api";
+// Missing or forbidden now, it will hardly be there in a second; a restart of the server takes some.
+const ABSENT_MS = 60000;
+const TROUBLE_MS = 3000;
+const WAIT_SECONDS = 5;
+const GLANCE_MS = 50;
+// For the run to begin; what it has begun is waited for until it is done, as workbench/store/requests.py does.
+const BEGIN_WITHIN_MS = 60000;
+// Once it feeds the page: as often as curves need to look alive; before that, to learn whether there is news at all.
+const FEED_EVERY_MS = 300;
+const LOOK_EVERY_MS = 1000;
+// Three periods of the kernel's thread: what it is about to say itself needs no resync afterwards.
+const PRECEDENCE_MS = 300;
+
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+/**
+ * Address of the page's Jupyter server with a slash at its end, or null where the page is of something else, or its
+ * server says that the extension is not there.
+ */
+export function baseOf(page) {
+  try {
+    const { baseUrl, appVersion, workbench } = JSON.parse(page.getElementById("jupyter-config-data").textContent);
+    // JupyterLab and Notebook pass on what extensions have to say; others (Voila) may have it without a word.
+    if (appVersion && !workbench) return null;
+    const { origin } = page.location;
+    const base = new URL(baseUrl, origin);
+    // Elsewhere the session's cookie does not count.
+    return typeof baseUrl === "string" && base.origin === origin ? base.href.replace(/\/*$/, "/") : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The token that proves to the server that a request is of its own page; the first is of the longest path. */
+export function xsrfOf(cookies) {
+  return /(?:^|;\s*)_xsrf=([^;]*)/.exec(cookies)?.[1] ?? "";
+}
+
+function refusal({ body }) {
+  return { state: "refused", text: body.message ?? "", error: true, reason: body.reason ?? "" };
+}
+
+/** Questions and requests to the extension. */
+export class Server {
+  /**
+   * @param {string | null} base see baseOf
+   * @param {object} page what it needs of the page, and what tests replace
+   */
+  constructor(base, { cookies, fetch = (...all) => globalThis.fetch(...all), now = Date.now, rest = pause }) {
+    Object.assign(this, { base, cookies, fetch, now, rest });
+    this.absentUntil = -Infinity;
+    this.closed = false;
+  }
+
+  get usable() {
+    return this.base !== null && this.now() >= this.absentUntil;
+  }
+
+  /**
+   * All runs, those under way first.
+   * @param {number | null} most how many of them; null for as many as the server tells
+   * @returns {Promise<{runs: object[], counts: object} | null>} null when it cannot tell
+   */
+  async runs(most = null) {
+    const response = this.usable ? await this.#ask(most === null ? "runs" : `runs?most=${most}`) : null;
+    return response?.ok ? response.json() : null;
+  }
+
+  /** @returns {Promise<{header: object, block: DataView} | null>} null when it cannot tell */
+  async news(names, since, seq, extra) {
+    const query = new URLSearchParams({ seq: String(Math.max(0, seq)) });
+    if (since) query.set("since", since);
+    for (const name of names) query.append("run", name);
+    for (const name of extra) query.append("extra", name);
+    const response = await this.#ask(`telemetry?${query}`);
+    return response?.ok ? unseal(new DataView(await response.arrayBuffer())) : null;
+  }
+
+  /**
+   * Asks a run for something and waits for its answer.
+   * @param {string | undefined} name of the run here
+   * @param {object} request as workbench/client/steering.py reads it
+   * @param {(answer: object) => void} said called when the run was asked, and when it has begun
+   * @returns {Promise<object | null>} the last answer, {state, text, error, reason, time}; null: ask the kernel
+   */
+  async control(name, request, said = () => {}) {
+    const path = `runs/${name}/control`;
+    const found = await this.#post(name, path, request);
+    if (!found?.ok) return found && refusal(found);
+    said({ state: "asked", text: "", error: false });
+    return this.#answer(`${path}/${found.body.request}`, request.verb, said);
+  }
+
+  /** Claims, renews, takes over or lets go of a run's lease; null: ask the kernel. `leaving`: the page goes away. */
+  async lease(name, request, leaving = false) {
+    const found = await this.#post(name, `runs/${name}/lease`, request, { keepalive: leaving });
+    if (!found?.ok) return found && refusal(found);
+    return { state: "done", text: "", error: false, lease: found.body.lease };
+  }
+
+  /**
+   * Starts a process: `resume` after an end, or `fork`.
+   * @returns {Promise<object | null>} as `control`, with `made` for a fork; `failed`: why the server could not, which
+   *   says nothing about the kernel
+   */
+  async start(name, verb, request) {
+    const found = await this.#post(name, `runs/${name}/${verb}`, request, {}, true);
+    if (!found) return null;
+    // 409: the run was trained elsewhere. Neither that nor a server without torch keeps a kernel from starting it.
+    if (!found.ok) return found.status === 400 ? refusal(found) : { failed: found.body.message };
+    const { body } = found;
+    if (verb !== "fork") return { state: "done", text: body.text, error: false };
+    return { state: "done", text: body.text, error: false, made: body };
+  }
+
+  /** Status and JSON of an answer; null where the extension is not there, or not for us. */
+  async #post(name, path, body, options = {}, starts = false) {
+    if (!name || !this.usable) return null;
+    const response = await this.#ask(path, { method: "POST", body: JSON.stringify(body), ...options });
+    if (!response || [403, 404].includes(response.status) || (response.status >= 500 && !starts)) return null;
+    try {
+      const answer = await response.json();
+      return { ok: response.ok && !answer.refused, status: answer.refused ?? response.status, body: answer };
+    } catch {
+      return null;
+    }
+  }
+
+  async #answer(path, verb, said) {
+    const until = this.now() + BEGIN_WITHIN_MS;
+    let known = "";
+    let begun = false;
+    while (!this.closed && (begun || this.now() < until)) {
+      // The server holds the question until there is an answer: none is a glance of the page late.
+      const response = await this.#ask(`${path}?${new URLSearchParams({ wait: String(WAIT_SECONDS), said: known })}`);
+      const found = response?.ok ? await response.json() : {};
+      const { text, time } = found;
+      if (found.answered && found.done !== null) return { state: found.done ? "done" : "refused", text, time, error: !found.done };
+      if (found.answered && !known) {
+        known = "accepted";
+        said({ state: known, text, time, error: false });
+      }
+      if (response?.ok) begun = Boolean(found.answered) && found.status !== "stalled";
+      if (FINAL.includes(found.status)) return { state: "refused", text: `${verb}: the run ended before it answered`, error: true, reason: "ended" };
+      // A server that has trouble is left in peace for a moment.
+      await this.rest(response?.ok ? GLANCE_MS : TROUBLE_MS);
+    }
+    return { state: "late", text: `${verb}: no answer yet; the request stands`, error: false };
+  }
+
+  async #ask(path, options = {}) {
+    const headers = { "X-XSRFToken": xsrfOf(this.cookies()) };
+    // A refusal is an answer: as an error it would stand in the console.
+    if (options.body) Object.assign(headers, { "Content-Type": "application/json", "X-Workbench-Refusals": "1" });
+    try {
+      const response = await this.fetch(`${this.base}${API}/${path}`, { credentials: "same-origin", cache: "no-store", ...options, headers });
+      // In JSON the extension itself says 404: of a run that is gone, and the others are still there.
+      const absent = response.status === 404 && !response.headers.get("Content-Type")?.includes("json");
+      if (absent || response.status === 403) this.absentUntil = this.now() + ABSENT_MS;
+      else if (response.status >= 500) this.absentUntil = this.now() + TROUBLE_MS;
+      return response;
+    } catch {
+      this.absentUntil = this.now() + TROUBLE_MS;
+      return null;
+    }
+  }
+}
+
+/** Feeds a store from the server while the kernel does not. */
+export class Relay {
+  constructor(store, server) {
+    this.store = store;
+    this.server = server;
+    this.asking = false;
+    this.askedAt = server.now();
+    // Names that the server has refused, and until when they are not asked for again.
+    this.refused = { names: "", until: -Infinity };
+  }
+
+  /** To be called a few times a second; true when the store has changed. */
+  async tick(names, extra) {
+    const { store, server } = this;
+    const period = store.strayed ? FEED_EVERY_MS : LOOK_EVERY_MS;
+    const refused = names.join() === this.refused.names && server.now() < this.refused.until;
+    const due = !refused && server.now() - this.askedAt >= period - 50;
+    if (this.asking || !due || !names.length || !server.usable || !store.needsServer(server.now())) return false;
+    this.asking = true;
+    this.askedAt = server.now();
+    try {
+      const since = store.cursor;
+      const answer = await server.news(names, since, store.seq, extra);
+      // It is there, and does not know one of the runs.
+      if (!answer && server.usable) this.refused = { names: names.join(), until: server.now() + ABSENT_MS };
+      if (!answer) return false;
+      if (store.live && !store.strayed && answer.header.type !== "beat") await server.rest(PRECEDENCE_MS);
+      return store.relay(answer.header, answer.block, since, server.now());
+    } finally {
+      this.asking = false;
+    }
+  }
+}

@@ -1,0 +1,19 @@
+"""What a Lab leaves in a notebook that no page has shown."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+
+from workbench.client import run_list
+from workbench.recipes.recipe import Recipe
+
+_NEEDS_A_PAGE = "The Lab's forms, forecast and live curves need a page: run this cell in JupyterLab to have them."
+
+
+def text_of(recipe: Recipe, runs_dir: str | Path | None) -> dict[str, str]:
+    """The recipe that the Lab begins with and the runs, as HTML and as text."""
+    found = run_list.runs(runs_dir)
+    begins = f"It begins with the recipe {recipe.name}."
+    page = f"<p>{_NEEDS_A_PAGE} {html.escape(begins)}</p>{found._repr_html_()}"
+    return {"text/html": page, "text/plain": f"{_NEEDS_A_PAGE}\n{begins}\n\n{found.text()}"}

@@ -1,0 +1,316 @@
+"""The process between a launcher and a trainer: it holds the run's lock, waits for its turn on this machine, then for
+the trainer's end, and writes down how it ended.
+
+``python -m workbench.launchers.supervisor RUN_FOLDER [--resume] [--with-parent PID]``. Small on purpose (no torch,
+no threads): it must outlive whatever happens to the trainer. The trainer dies with it, so there are never orphans. One
+that has waited for its turn is replaced by one that is forked from a process held ready, where there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from workbench.base.errors import RunError
+from workbench.base.text import sentence
+from workbench.launchers import held
+from workbench.launchers.launcher import begin, child_environment, module_command
+from workbench.launchers.queue.orphans import start_orphans
+from workbench.launchers.queue.outlook import remember_end
+from workbench.launchers.queue.turn import Turn, enter, inherited
+from workbench.launchers.queue.waiting import ABANDONED, mark_waiting, wait_for_turn
+from workbench.launchers.report import report
+from workbench.store import control
+from workbench.store.checkpoints import has_checkpoint
+from workbench.store.folder import RunFolder
+from workbench.store.in_process import resume_text
+from workbench.store.log import tail
+from workbench.store.order import Order
+from workbench.store.reached import beyond
+from workbench.store.state import FINAL, LOCK_VARIABLE, die_with_parent, inherited_lock, read_state, write_state
+from workbench.telemetry.streams import add_event
+
+TRAINER = "workbench.training.worker"
+REPORT_LIMIT_SECONDS = 300
+REPORT_VARIABLE = "WORKBENCH_REPORT"
+"""``off``: no report is written at the end of a run, for many short ones whose reports nobody opens."""
+_LOG_LINES, _POLL_SECONDS = 20, 0.1
+
+
+class Trainer(Protocol):
+    """A child of this process, as :class:`subprocess.Popen` is one."""
+
+    pid: int
+
+    def kill(self) -> None:
+        """End it."""
+
+    def wait(self) -> int:
+        """Its exit code, negative after a signal."""
+
+
+class Starter(Protocol):
+    """Brings a trainer to life as a child of this process, which dies with it, in a process group of its own."""
+
+    def __call__(self, arguments: list[str], environment: dict[str, str], descriptors: dict[str, int]) -> Trainer:
+        """Start it.
+
+        Args:
+            arguments: of :data:`TRAINER`. environment: of the process.
+            descriptors: that it inherits, by the environment variable that tells it the number.
+
+        Raises:
+            OSError: the process could not be started.
+        """
+
+
+def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
+    """Supervise one attempt of a run; returns the trainer's exit code (128 + n after signal n).
+
+    Args:
+        start: of the trainer; None for a new process.
+    """
+    parser = argparse.ArgumentParser(prog="workbench.launchers.supervisor")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    parser.add_argument("--with-parent", type=int, metavar="PID", help="end when this process, the launcher, ends")
+    arguments = sys.argv[1:] if argv is None else argv
+    options = parser.parse_args(arguments)
+    folder = RunFolder(options.folder.absolute())
+    try:
+        passed = inherited_lock(folder)
+        # Without one we were started by hand or by a scheduler, and are the first to be responsible.
+        attempt = read_state(folder).attempt + 1 if options.resume else 1
+        lock = begin(folder, attempt) if passed is None else passed
+        turn = inherited(folder) or enter(folder)
+        mark_waiting(folder, turn)
+    except (RunError, OSError) as error:
+        _log(f"supervisor: {error}")
+        return 2
+    # Sent to whole groups by a terminal that is interrupted or closed; whether the run ends is for requests to decide.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # A service manager that ends us asks politely first: pass it on as a request, so that a checkpoint is kept.
+    signal.signal(signal.SIGTERM, lambda *_: _ask_to_stop(folder))
+    waits = not turn.running
+    abandoned = _abandoned(options.with_parent)
+    why = wait_for_turn(folder, lock, turn, abandoned)
+    if turn.problem:
+        _log(f"supervisor: {turn.problem}")
+    if waits and not why and options.with_parent is None and _replaced(arguments, lock, turn):
+        return 0
+    if why:
+        code = _end_unbegun(folder, why)
+    else:
+        code = _supervise(folder, lock, turn, options.resume, abandoned, start or start_trainer)
+    remember_end(folder)
+    turn.leave()
+    # From here on the run may be resumed or deleted: a report needs no lock.
+    os.close(lock)
+    # Others of this user may wait without a process; nobody else may come by.
+    start_orphans()
+    if not why and read_state(folder).status in ("finished", "stopped") and os.environ.get(REPORT_VARIABLE) != "off":
+        _report(folder)
+    return code if code >= 0 else 128 - code
+
+
+def _replaced(arguments: list[str], lock: int, turn: Turn) -> bool:
+    """Whether a process that is held ready, and has loaded torch, took over lock and turn, and this one may end."""
+    files = {LOCK_VARIABLE: lock, **turn.descriptors}
+    try:
+        order = Order(arguments, os.getcwd(), child_environment(), sys.stderr.fileno(), files)
+    except OSError:  # the working folder was deleted
+        return False
+    if held.hand_over(order) is None:
+        return False
+    turn.hand_over()
+    os.close(lock)
+    return True
+
+
+def _end_unbegun(folder: RunFolder, why: str) -> int:
+    """Write down that a run's turn will not come; returns the exit code."""
+    try:
+        if why == ABANDONED:
+            write_state(folder, status="failed", error=_ABANDONED)
+        else:
+            write_state(folder, status="stopped", message=why)
+        control.dismiss_pending(folder, why)
+    except OSError as error:
+        _log(f"supervisor: {why}, which could not be written: {error}")
+    return 1 if why == ABANDONED else 0
+
+
+def _abandoned(launcher: int | None) -> Callable[[], bool]:
+    """What says whether the process that a run is tied to has ended; None: it is tied to none.
+
+    Looked at rather than asked for with prctl, which would bind us to the thread that launched the run.
+    """
+    if launcher is None:
+        return lambda: False
+    if os.getppid() == launcher:
+        # An orphan is handed to another process.
+        return lambda: os.getppid() != launcher
+    # Forked from one that was held ready, unless the launcher has ended already.
+    try:
+        process = psutil.Process(launcher)
+    except psutil.Error:
+        return lambda: True
+    return lambda: not process.is_running() or _unreaped(process)
+
+
+def _unreaped(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return True
+
+
+def _supervise(folder: RunFolder, lock: int, turn: Turn, resume: bool, left: Callable[[], bool], start: Starter) -> int:
+    kills_before, log_before = _out_of_memory_kills(), _size(folder.log)
+    try:
+        arguments = [str(folder.path), *(["--resume"] if resume else [])]
+        where = {"CUDA_VISIBLE_DEVICES": turn.gpu} if turn.gpu else {}
+        worker = start(arguments, child_environment(**where), {LOCK_VARIABLE: lock})
+    except OSError as error:
+        write_state(folder, status="failed", error=f"the trainer could not be started: {error}", exit_code=127)
+        return 127
+    code, abandoned = _wait(worker, turn, left)
+    try:
+        no_memory = code == -signal.SIGKILL and _out_of_memory_kills() > kills_before
+        why = _ABANDONED if abandoned else _why(code, no_memory, has_checkpoint(folder.checkpoints))
+        _record_end(folder, lock, code, why, log_before, repeats=no_memory and not abandoned)
+    except OSError as error:
+        _log(f"supervisor: the end of the run (exit code {code}) could not be written: {error}")
+    return code
+
+
+def _ask_to_stop(folder: RunFolder) -> None:
+    try:
+        control.send(folder, "stop", take_over=True, by="the system")
+    except RunError as error:
+        _log(f"supervisor: asked to end, but the trainer cannot be told: {error}")
+
+
+def start_trainer(arguments: list[str], environment: dict[str, str], descriptors: dict[str, int]) -> Trainer:
+    """A new process; see :class:`Starter`."""
+    return subprocess.Popen(
+        module_command(TRAINER, *arguments),
+        stdin=subprocess.DEVNULL,
+        env=environment | {variable: str(number) for variable, number in descriptors.items()},
+        pass_fds=list(descriptors.values()),
+        process_group=0,
+        # Safe here: this process has one thread.
+        preexec_fn=die_with_parent,
+    )
+
+
+def _wait(worker: Trainer, turn: Turn, left: Callable[[], bool]) -> tuple[int, bool]:
+    """Wait for the trainer, end what it left; its exit code (negative: a signal), whether it was ``left`` alone."""
+    abandoned = False
+    while os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+        if left():
+            abandoned = True
+            worker.kill()
+        turn.keep()
+        time.sleep(_POLL_SECONDS)
+    # Data and compile workers share the trainer's process group; its pid is not free before the trainer is reaped.
+    with contextlib.suppress(OSError):
+        os.killpg(worker.pid, signal.SIGKILL)
+    return worker.wait(), abandoned
+
+
+def _record_end(folder: RunFolder, lock: int, code: int, why: str, log_before: int, *, repeats: bool = False) -> None:
+    if os.fstat(lock).st_nlink == 0:
+        return  # the run was deleted, and nothing of it is to come back
+    state = read_state(folder)
+    recorded = state.status in ("finished", "stopped") or (state.status == "failed" and bool(state.error))
+    if recorded or (state.status in FINAL and code == 0):
+        # A trainer that dies while it closes down has already told how the run ended, and its files are whole.
+        write_state(folder, exit_code=code)
+    else:
+        # What an earlier attempt said is no news.
+        lines = [f"  {line}" for line in tail(folder.log, _LOG_LINES, log_before).splitlines() if line.strip()]
+        last_words = "\n".join(["\nIts last words:", *lines]) if lines else ""
+        told = why if repeats else f"{why} {sentence(resume_text(folder))}"
+        got = beyond(folder, state)
+        write_state(
+            folder, status="failed", exit_code=code, error=told + last_words, message="", repeats=repeats, **got
+        )
+        step = got.get("step", state.step)
+        with contextlib.suppress(OSError):
+            add_event(folder.telemetry, step, "error", f"attempt {state.attempt} ended at step {step:,}: {told}")
+    control.dismiss_pending(folder, "the run has ended")
+
+
+_ABANDONED = f"{ABANDONED}, and on='inline' means that the run ends with it."
+
+
+def _why(code: int, out_of_memory: bool, saved: bool) -> str:
+    """Why the trainer ended without saying so itself, and what helps.
+
+    Args:
+        saved: it left a checkpoint, which can be forked.
+    """
+    if code >= 0:
+        return f"the trainer ended with exit code {code} before it could say why."
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = "unknown"
+    killed = f"the trainer was killed (signal {-code}, {name})."
+    if code != -signal.SIGKILL:
+        return killed
+    advice = "lower data.batch_size, or set execution.micro_batch_size, and launch that anew"
+    advice += ", or fork with it." if saved else "."
+    if out_of_memory:
+        return f"{killed} The kernel's count of out-of-memory kills rose meanwhile: memory ran out; {advice}"
+    return f"{killed} On Linux that is most often the out-of-memory killer; if so, {advice}"
+
+
+def _log(text: str) -> None:
+    # The log may lie on a disk that is full, and how the run ended is still to be written.
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def _size(log: Path) -> int:
+    try:
+        return log.stat().st_size
+    except OSError:
+        return 0
+
+
+def _out_of_memory_kills() -> int:
+    """How often this kernel has killed for memory since it booted; 0 where it does not say."""
+    try:
+        counters = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+        return int(counters.get("oom_kill", 0))
+    except (OSError, ValueError):
+        return 0
+
+
+def _report(folder: RunFolder) -> None:
+    """Write ``report.html`` best effort: a picture that cannot be drawn does not make a good run fail."""
+    try:
+        # The log of a run that was resumed holds its path already.
+        told = folder.report.exists()
+        path = report([folder], seconds=REPORT_LIMIT_SECONDS)
+        if not told:
+            print(path, flush=True)
+    except (RunError, OSError) as error:
+        _log(f"supervisor: no report: {error}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

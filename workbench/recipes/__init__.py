@@ -1,0 +1,1 @@
+"""Recipes: compositions of choices, presets, changes, recipes as code."""

@@ -1,0 +1,1 @@
+"""The run folder: its files, their formats, who writes and who reads them. No torch in here."""

@@ -1,0 +1,102 @@
+"""One reading of a run: everything that plots, tables and widgets show, without torch and without the trainer."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from workbench.store.effective_knobs import InForce, in_force
+from workbench.store.folder import RunFolder, read_object
+from workbench.store.labels import Labels, name_of, read_labels
+from workbench.store.origin import Origin, origin_now
+from workbench.store.reached import reached
+from workbench.store.state import FINAL, actual_status, read_state
+from workbench.telemetry.baselines import Yardstick, is_causal
+from workbench.telemetry.streams import Telemetry, TelemetryReader, read_telemetry
+
+
+@dataclass(frozen=True)
+class RunView:
+    """What a run has asked, done and said, as plain data.
+
+    Attributes:
+        name: what people call it; data from a user, to be escaped wherever it is shown.
+        status: what is true now (:func:`workbench.store.state.actual_status`).
+        recipe: as in ``recipe.json``. state: every field of :class:`workbench.store.state.RunState`.
+        environment: packages, device, measured rates; empty until the trainer wrote it.
+        evaluations: ``score``, floors, ``heldout`` and ``result``; empty until the first evaluation.
+        telemetry: all records so far.
+        labels: name, tags and notes that people gave it.
+        origin: of a fork, which checkpoint of which run it goes on from.
+        forecast: what it was expected to take; empty where nobody had looked.
+        place: among the runs that are watched, which decides its colour; None: its place among those drawn.
+        knobs: of ``recipe``, as they are in force; empty without telemetry.
+    """
+
+    id: str
+    name: str
+    status: str
+    recipe: dict[str, Any]
+    state: dict[str, Any]
+    environment: dict[str, Any]
+    evaluations: dict[str, Any]
+    telemetry: Telemetry
+    labels: Labels = field(default_factory=Labels)
+    origin: Origin | None = None
+    forecast: dict[str, Any] = field(default_factory=dict)
+    place: int | None = None
+    knobs: InForce = field(default_factory=InForce)
+
+    @classmethod
+    def read(cls, folder: RunFolder, reader: TelemetryReader | None = None, *, telemetry: bool = True) -> RunView:
+        """Everything about a run now. Missing or damaged parts read as empty.
+
+        Args:
+            reader: of its telemetry, for views that follow it: only what is new is read, and the views share the
+                reader's growing :class:`Telemetry`. Without one a long run is thinned.
+            telemetry: False leaves it empty: of a long run it is all but a millisecond of the reading.
+        """
+        state = read_state(folder)
+        # The status first: what a run wrote before it ended is then certainly in the telemetry that is read after it.
+        status = actual_status(folder, state)
+        # It ended, or was found lost, in between: the newer state has the error and the last numbers.
+        if status != state.status:
+            state = read_state(folder)
+        if reader is not None:
+            reader.poll()
+            records = reader.telemetry
+        else:
+            records = read_telemetry(folder.telemetry) if telemetry else Telemetry()
+        recipe, labels = read_object(folder.recipe), read_labels(folder)
+        return cls(
+            id=folder.id,
+            name=name_of(folder, recipe, labels),
+            status=status,
+            recipe=recipe,
+            state=asdict(reached(folder, state, status)),
+            environment=read_object(folder.environment),
+            evaluations=_readable(read_object(folder.evaluations)),
+            telemetry=records,
+            labels=labels,
+            origin=origin_now(folder),
+            forecast=read_object(folder.forecast),
+            knobs=in_force(folder, records.events) if telemetry else InForce(),
+        )
+
+    @property
+    def final(self) -> bool:
+        """True when nothing will be added any more (unless the run is resumed)."""
+        return self.status in FINAL
+
+    @property
+    def yardstick(self) -> Yardstick:
+        """What its held-out losses were measured with, and the floors to hold them against."""
+        return Yardstick.of(self.evaluations, self.environment, causal=is_causal(self.recipe))
+
+
+def _readable(evaluations: dict[str, Any]) -> dict[str, Any]:
+    """Without what is damaged: ``heldout`` is a list of objects and ``result`` an object, or they are absent."""
+    heldout, result = evaluations.pop("heldout", None), evaluations.pop("result", None)
+    if isinstance(heldout, list):
+        evaluations["heldout"] = [point for point in heldout if isinstance(point, dict)]
+    return evaluations | ({"result": result} if isinstance(result, dict) else {})

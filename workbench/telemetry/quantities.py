@@ -1,0 +1,309 @@
+"""What every picture shows: quantities of telemetry, horizontal axes, layer states, words, colours and dashes.
+
+Plots and tables read it here, the page through ``ui/frontend/src/quantities.js``, which
+``python -m workbench.telemetry.quantities`` writes. Standard library only.
+
+Colours: four of Okabe and Ito's (2008) and four found by search, so that every pair differs under the common forms of
+colour blindness and each has a contrast of 3 on white and on near-black (tests/telemetry/test_quantities.py): one list
+serves both themes. Runs differ by dash as well, so that a picture survives a black-and-white printer.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from workbench.telemetry.baselines import Learned, learned_briefly
+
+PAGE_FILE = Path(__file__).parents[1] / "jupyter" / "frontend" / "src" / "quantities.js"
+"""The same for the page's bundle."""
+
+RUN_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#7848F8", "#E00043", "#6C79F0", "#307878")
+RUN_DASHES: tuple[tuple[int, ...], ...] = (
+    (), (9, 4), (3, 3), (11, 3, 3, 3), (6, 2), (2, 5), (14, 4), (8, 3, 2, 3, 2, 3),
+)  # fmt: skip
+"""Pixels drawn and left out in turn; empty is a solid line."""
+REFERENCE_COLOUR = "#808080"
+"""Lines other than runs: floors, targets, events. Readable on white and on near-black."""
+LEVEL_DASHES: dict[str, tuple[int, ...]] = {
+    "word frequencies": (2, 4),
+    "neighbours": (10, 3, 2, 3),
+    "training without context": (1, 6),
+    "target": (7, 3),
+}
+"""Horizontal lines of loss plots, by their name."""
+LEVEL_HELP = {
+    "word frequencies": "what a model that ignores its input would score, knowing only how often each token occurs",
+    "neighbours": "what a model that sees the nearest tokens alone (both neighbours of a masked one) would score",
+    "training without context": "what the training loss is without context: some of the words it asks for are shown",
+    "target": "the held-out loss to reach",
+}
+"""What the lines say, for whoever points at one."""
+SECONDS_TRAINED, SECONDS_AHEAD = "seconds of training", "seconds on an idle machine"
+MEMORY_FOR_TRAINING = "memory for training (GiB)"
+"""What training took at most, beyond what its process held before there was a model."""
+"""Titles of times in tables and on axes: as a run has measured them, and as they were forecast."""
+SMOOTHING = 0.012
+"""Share of all steps after which a sample weighs 1/e in a smoothed curve, unless somebody chooses otherwise."""
+RAMP = ("#14213F", "#1D4B86", "#23789A", "#3DA58F", "#98C66C", "#F3E379")
+"""Heat maps from low to high: dark to light with one direction of hue, readable in grey."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that a run records.
+
+    Attributes:
+        title: for people.
+        unit: of the values as they are drawn; ``%`` draws a share in hundredths.
+        scale: ``log`` for values that differ by orders of magnitude.
+        colour: of a part of a step, wherever the parts are drawn together; empty for all else.
+        per_layer: a stream of vectors, one value per layer.
+        help: what it is, in a sentence, and how it was measured where that is not seen.
+    """
+
+    name: str
+    title: str
+    help: str
+    unit: str = ""
+    scale: Literal["linear", "log"] = "linear"
+    colour: str = ""
+    per_layer: bool = False
+
+    @property
+    def factor(self) -> float:
+        """Factor from recorded values to :attr:`unit`."""
+        return 100.0 if self.unit == "%" else 1.0
+
+    @property
+    def label(self) -> str:
+        """Title and unit, for axes and legends."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A horizontal axis: ``title`` under a plot, ``short`` on a button and over a column, ``unit`` of its numbers."""
+
+    name: str
+    title: str
+    short: str
+    unit: str = ""
+
+    @property
+    def label(self) -> str:
+        """Title and unit."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+ENTROPY_EVERY = 5
+"""Layer records per reading of the attention entropy: it is the one statistic that needs a forward pass of its own."""
+
+AXES = (
+    Axis("step", "optimizer steps", "Steps"),
+    Axis("tokens", "tokens", "Tokens"),
+    Axis("seconds", "time of training", "Time", unit="s"),
+    Axis("flops", "useful FLOPs", "FLOPs"),
+)
+
+QUANTITIES = (
+    Quantity("loss", "training loss", "mean over the tokens that a step trains on; lower is better", unit="nats"),
+    Quantity("heldout_loss", "held-out loss", "on text that is never trained on; lower is better", unit="nats"),
+    Quantity(
+        "bits_per_byte",
+        "held-out bits per byte",
+        "held-out loss per byte of text, which compares between tokenizers; lower is better",
+    ),
+    Quantity("lr", "learning rate", "factor of the optimizer's step, as the schedule has it at this step"),
+    Quantity("weight_decay", "weight decay", "how strongly each step draws the weights towards zero"),
+    Quantity("grad_norm", "gradient norm", "length of the gradient of all weights, before it is clipped"),
+    Quantity("accuracy", "accuracy", "share of the predicted tokens whose most likely guess is right"),
+    Quantity(
+        "layers_run",
+        "layers run per micro-batch",
+        "mean over the micro-batches of a step; fewer than all where a depth method skips layers",
+    ),
+    Quantity("data.batch_size", "rows per step", "rows of text that one optimizer step trains on"),
+    Quantity("data.sequence_length", "tokens per row", "length of each row that is trained on"),
+    Quantity("tokens_per_second", "speed", "tokens trained on per second since the record before", unit="tokens/s"),
+    Quantity("mfu", "MFU", "share of the device's peak FLOPs that the model's own mathematics uses", unit="%"),
+    Quantity("memory_gib", "peak memory", "most memory held at once so far", unit="GiB"),
+    Quantity(
+        "processor_share",
+        "share of a processor that training has",
+        "below 100% other processes take turns with this run",
+        unit="%",
+    ),
+    Quantity(
+        "load",
+        "threads that want a core of this machine",
+        "mean of the last minute; above the number of cores, processes wait for each other",
+    ),
+    Quantity("step_ms", "step time", "wall-clock time of one optimizer step", unit="ms"),
+    Quantity("data_ms", "data time", "waiting for the next batch", unit="ms", colour="#E69F00"),
+    Quantity("forward_ms", "forward time", "computing the loss", unit="ms", colour="#56B4E9"),
+    Quantity("backward_ms", "backward time", "computing the gradients", unit="ms", colour="#0072B2"),
+    Quantity("optimizer_ms", "optimizer time", "changing the weights", unit="ms", colour="#009E73"),
+    Quantity("telemetry_ms", "telemetry time", "measuring and writing these numbers", unit="ms", colour="#CC79A7"),
+    Quantity("state", "activity", "what each layer does in the step that was recorded", per_layer=True),
+    Quantity(
+        "ran",
+        "share of micro-batches in which it ran",
+        "over all micro-batches since the record before",
+        per_layer=True,
+    ),
+    Quantity("keep", "keep probability", "with which the depth method has the layer run", per_layer=True),
+    Quantity("scale", "residual scale", "factor of what the layer adds to its input", per_layer=True),
+    Quantity(
+        "grad_norm",
+        "gradient norm",
+        "length of the gradient of a layer's weights, before it is clipped",
+        scale="log",
+        per_layer=True,
+    ),
+    Quantity(
+        "update_ratio",
+        "update / weight",
+        "length of one step's change of a layer's weights over that of the weights; near 0.001 is usual",
+        scale="log",
+        per_layer=True,
+    ),
+    Quantity("activation_rms", "activation RMS", "root mean square of what a layer hands on", per_layer=True),
+    Quantity(
+        "attention_entropy",
+        "attention entropy",
+        "how widely a layer attends, 0 where to one token alone; takes a forward pass of its own, so it is measured "
+        f"in one of {ENTROPY_EVERY} records of the layers, and the columns between are empty",
+        unit="nats",
+        per_layer=True,
+    ),
+    Quantity(
+        "trust_ratio",
+        "trust ratio",
+        "factor by which the optimizer scales a layer's step, the mean over its matrices",
+        scale="log",
+        per_layer=True,
+    ),
+)
+SCALARS = {quantity.name: quantity for quantity in QUANTITIES if not quantity.per_layer}
+PER_LAYER = {quantity.name: quantity for quantity in QUANTITIES if quantity.per_layer}
+PARTS = {quantity.name.removesuffix("_ms"): quantity.colour for quantity in QUANTITIES if quantity.colour}
+"""Parts of a step and their colours, in the order in which they happen."""
+
+
+def scalar(name: str) -> Quantity:
+    """The declaration of a scalar; a scheduled knob without one goes by its path in the recipe.
+
+    Example:
+        >>> scalar("lr").label, scalar("memory_gib").label, scalar("depth.theta").label
+        ('learning rate', 'peak memory (GiB)', 'depth.theta')
+    """
+    return SCALARS.get(name) or Quantity(name, name, "a knob of the recipe that changes while the run trains")
+
+
+@dataclass(frozen=True)
+class LayerState:
+    """What one layer does in one micro-batch, as every picture shows it.
+
+    Attributes:
+        sentence: goes after "Layer 7 at step 420: ".
+        colour: of its ink, on white and on near-black.
+        shape: its ink from the bottom of the layer's row to the top, ``#`` or ``.`` for each of nine slices. The more
+            ink the more work: a skipped layer is a line that passes through, a frozen one (half the height) computes
+            forward only. So the picture reads without colours, too.
+        mark: a character that looks like the shape, for legends that are text.
+        opacity: of the ink; what does not exist yet is a faint place kept free.
+    """
+
+    name: str
+    words: str
+    sentence: str
+    colour: str
+    shape: str
+    mark: str
+    opacity: float = 1.0
+
+
+LAYER_STATES = (
+    LayerState("running", "runs and trains", "runs and trains", "#0072B2", "########.", "█"),
+    LayerState(
+        "dropped", "skipped this time", "is skipped this time, its input passes unchanged",
+        "#D55E00", "...##....", "━",
+    ),
+    LayerState(
+        "frozen", "runs, but is not trained (frozen)", "runs, but is not trained (frozen)",
+        "#56B4E9", "####.....", "▄",
+    ),
+    LayerState("absent", "does not exist yet", "does not exist yet", "#8A9099", "########.", "□", opacity=0.16),
+    LayerState(
+        "grown", "new: trained from fresh weights", "new, trained from fresh weights", "#009E73", "###..###.", "="
+    ),
+    LayerState("copied", "new: started as a copy", "started as a copy of a lower layer", "#CC79A7", "##.##.##.", "≡"),
+)  # fmt: skip
+"""In the order of the codes that telemetry stores."""
+STATES = tuple(state.name for state in LAYER_STATES)
+SLICES = len(LAYER_STATES[0].shape)
+"""Slices of a layer's row; the last one is the gap to the row above."""
+
+
+@dataclass(frozen=True)
+class WorkPart:
+    """A kind of work in the layers, as the strips beside the layer picture show it.
+
+    Attributes:
+        done: goes after "8.8 layers ".
+        colour: as that of the state in which a layer does no other work.
+    """
+
+    done: str
+    words: str
+    colour: str
+
+
+# Forward first: backward is drawn over it, for a layer that is trained is computed forward too.
+WORK_PARTS = (
+    WorkPart("computed forward", "forward only", "#56B4E9"),
+    WorkPart("computed backward", "forward and backward", "#0072B2"),
+)
+
+
+def run_colour(index: int) -> str:
+    """Colour of the ``index``-th run of a picture; after eight they repeat with other dashes."""
+    return RUN_COLOURS[index % len(RUN_COLOURS)]
+
+
+def run_dash(index: int) -> tuple[int, ...]:
+    """Dash of the ``index``-th run: of :data:`RUN_DASHES`."""
+    # Shifted by one whenever the colours repeat: no two of the first 64 runs share both.
+    return RUN_DASHES[(index // len(RUN_COLOURS) + index) % len(RUN_DASHES)]
+
+
+def declared() -> dict[str, Any]:
+    """All of this as JSON-able data, for the page."""
+    return {
+        "runColours": RUN_COLOURS,
+        "runDashes": RUN_DASHES,
+        "levelDashes": LEVEL_DASHES,
+        "levelHelp": LEVEL_HELP,
+        "learnedBriefly": {word: learned_briefly(word) for word in get_args(Learned)},
+        "smoothing": SMOOTHING,
+        "ramp": RAMP,
+        "axes": [asdict(axis) for axis in AXES],
+        "scalars": {name: asdict(quantity) | {"label": quantity.label} for name, quantity in SCALARS.items()},
+        "perLayer": {name: asdict(quantity) | {"label": quantity.label} for name, quantity in PER_LAYER.items()},
+        "parts": PARTS,
+        "layerStates": [asdict(state) for state in LAYER_STATES],
+        "workParts": [asdict(part) for part in WORK_PARTS],
+    }
+
+
+def page_text() -> str:
+    """Content of :data:`PAGE_FILE`: a declaration a line, so that a bundle holds those alone that it uses."""
+    lines = [f"export const {name} = {json.dumps(value)};\n" for name, value in declared().items()]
+    return "// Written by `python -m workbench.telemetry.quantities`.\n" + "".join(lines)
+
+
+if __name__ == "__main__":
+    PAGE_FILE.write_text(page_text(), encoding="ascii")
