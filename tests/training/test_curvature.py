@@ -9,11 +9,9 @@ import torch
 import torch.nn.functional as F
 
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.token_prediction import TokenPrediction, draw_labels
-from workbench.choices.optimizers.sophia import SophiaOptimizer
-from workbench.choices.progress import Progress
+from workbench.choices.objectives.token_prediction import TokenPrediction
+from workbench.choices.optimizers.sophia import SophiaOptimizer, draw_labels, sampled_loss, take_curvature
 from workbench.recipes.recipe import Recipe
-from workbench.training.curvature import take_curvature
 from workbench.training.loop import Training
 
 Build = Callable[..., Training]
@@ -134,21 +132,14 @@ def test_a_run_takes_it_when_due_and_counts_it_as_time_not_as_useful_flops(
     assert training.recorder.useful_flops == plain.recorder.useful_flops
 
 
-def test_ordinary_optimizers_never_ask_for_it(tiny: Recipe) -> None:
-    assert not any(tiny.optimizer.curvature_due(step) for step in range(20))
-
-
 def test_the_sampled_loss_is_the_expected_one(sophia: Recipe, build: Build) -> None:
     """At labels of its own a model scores its entropy, not the loss of the text."""
     training = build(sophia)
     model = training.assembled.model
     batch = training.assembled.order.batch(torch.arange(8).numpy())
-    uniform = torch.rand(8, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    progress: Progress = training.progress
-    loss = model.sampled(batch, LayerPlan.full(2), progress, uniform)
     assert isinstance(model, TokenPrediction)
-    seen, count = model.labelled(batch, progress)
+    loss, labels = sampled_loss(model, batch, LayerPlan.full(2), training.progress, seed=0)
+    seen, count = model.labelled(batch, training.progress)
     entropy = torch.distributions.Categorical(logits=model.head(model.states(seen, batch, LayerPlan.full(2)))).entropy()
-    assert loss.count == count
-    assert loss.loss.item() == pytest.approx(entropy.mean().item(), abs=0.05)
-    assert loss.loss.requires_grad
+    assert labels == count
+    assert loss.item() == pytest.approx(entropy.mean().item(), abs=0.05)

@@ -160,8 +160,7 @@ class Simulator:
         parts = shape.rows // shape.part_rows
         costs = [self._micro_batch(stage, plan, shape, labels) for plan in plans]
         flops, seconds = (parts * sum(each) / len(plans) for each in zip(*costs, strict=True))
-        # Curvature is estimated by one more pass, forward and backward.
-        seconds = seconds * (1 + self._curvature(progress)) + self._update(stage, plans)
+        seconds = seconds * self.recipe.optimizer.passes + self._update(stage, plans)
         knobs = {"optimizer.lr": recipe.optimizer.lr_at(progress) * recipe.depth.rate_factor(layers, progress)}
         for axis in (recipe.data, recipe.objective, recipe.depth, recipe.optimizer):
             knobs |= {f"{axis.axis}.{path}": value for path, value in axis.scheduled_values(progress).items()}
@@ -233,11 +232,6 @@ class Simulator:
         trains = _mean(plans, spec.architecture.layers, lambda plan, layer: plan.runs[layer] and plan.trains[layer])
         share = sum(trains) / max(1, len(trains))
         return self.rates.optimizers[kind].seconds_of(size.matrices, size.vectors, size.tables, share)
-
-    def _curvature(self, progress: Progress) -> float:
-        """Share of the steps that begin with a pass for curvature."""
-        steps = range(progress.step, progress.step + 100)
-        return sum(map(self.recipe.optimizer.curvature_due, steps)) / len(steps)
 
     def _stage(self, progress: Progress) -> int:
         return int(self.recipe.depth.stage(self.recipe.architecture.layers, progress))

@@ -24,7 +24,6 @@ from workbench.telemetry.streams import TelemetryWriter
 from workbench.training.assemble import Assembled
 from workbench.training.batch_size import BatchSize
 from workbench.training.batches import StepBatch, StepShape
-from workbench.training.curvature import take_curvature
 from workbench.training.growth import Growth
 from workbench.training.measurements import LayerMeter, StepTimes
 from workbench.training.recorder import NotFinite, Recorder, StepRecord, not_finite
@@ -130,9 +129,7 @@ class Training:
             times = StepTimes(self.device)
             batch = self.batches.next(before.tokens, shape)
             times.mark("data")
-            if self.recipe.optimizer.curvature_due(before.step):
-                plans = [self.plan(index) for index in range(len(batch.parts))]
-                take_curvature(self.assembled, batch.parts, plans, before, self.recipe.seed)
+            if self.recipe.optimizer.before_step(self.assembled, batch.parts, self.plan, before, self.recipe.seed):
                 times.mark("optimizer")
             layered = self.recorder.wants_layers(before)
             result = self._gradients(batch, times, layered)

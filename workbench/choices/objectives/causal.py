@@ -24,7 +24,6 @@ class Causal(Objective):
 
     kind: Literal["causal"] = "causal"
     causal: ClassVar[bool] = True
-    samples_labels: ClassVar[bool] = True
 
     def build(self, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int) -> TrainingModel:
         """The trainable model on ``backbone``, whose states are (B, T, D); nothing is drawn, so no seed matters."""

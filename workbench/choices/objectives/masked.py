@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -30,7 +30,6 @@ class Masked(Objective):
     """
 
     kind: Literal["masked"] = "masked"
-    samples_labels: ClassVar[bool] = True
     mask_rate: Scheduled = scheduled_knob(0.15, "share of positions that are labelled", gt=0, lt=1)
     corruption: Literal["80-10-10", "all_mask"] = knob(
         "80-10-10", "what replaces a labelled token: [MASK], a random token or the token itself; or always [MASK]"

@@ -73,18 +73,6 @@ class TrainingModel(nn.Module):
         """
         raise NotImplementedError
 
-    def sampled(self, batch: Batch, plan: LayerPlan, progress: Progress, uniform_BT: Tensor) -> Loss:
-        """As :meth:`forward`, scored against labels drawn from the model's own prediction instead of the true ones.
-
-        The gradient's square then estimates the diagonal of the Gauss-Newton matrix (``training/curvature.py``).
-        Only for objectives with ``samples_labels``.
-
-        Args:
-            batch, plan, progress: as in :meth:`forward`.
-            uniform_BT: float64 in [0, 1), the draw of the label at each position of the rows, (B, T).
-        """
-        raise NotImplementedError
-
     def heldout(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> Tensor:
         """Summed nats of the tokens that an evaluation scores, shape (), float64.
 
@@ -135,8 +123,6 @@ class Objective(Choice):
     provides: ClassVar[tuple[str, ...]] = ("build",)
     # Read by the architecture's build: the mask belongs to the backbone, the reason for it to the objective.
     causal: ClassVar[bool] = False
-    # Whether its model has `sampled`: an optimizer that needs it refuses the others before launch.
-    samples_labels: ClassVar[bool] = False
 
     def build(self, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int) -> TrainingModel:
         """The trainable model: ``backbone`` plus this objective's head, head weights freshly initialised.

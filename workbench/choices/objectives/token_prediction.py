@@ -22,28 +22,6 @@ _EAGER_ROWS = 1024
 """Rows that go through the head at once where it is not compiled: bounds the float32 logits to 1024 x V."""
 
 
-def draw_labels(logits_NV: Tensor, uniform_N: Tensor) -> Tensor:
-    """Draw one label per row from softmax(logits) by inverting its distribution function.
-
-    Args:
-        logits_NV: float32, (N, V).
-        uniform_N: float64 in [0, 1), (N,).
-
-    Returns:
-        int64 labels, (N,): the first one at which the cumulated probability exceeds the draw.
-
-    Example:
-        >>> draw_labels(torch.tensor([[0.25, 0.5, 0.25]] * 3).log(), torch.tensor([0.1, 0.3, 0.9])).tolist()
-        [0, 1, 2]
-    """
-    cumulated_NV = logits_NV.softmax(-1).cumsum(-1)
-    # Of the sum that rounding left, not of 1: no draw may fall behind the last label.
-    threshold_N1 = uniform_N[:, None].to(logits_NV.dtype) * cumulated_NV[:, -1:]
-    drawn_N1 = torch.searchsorted(cumulated_NV, threshold_N1, right=True)
-    # A draw next to 1 becomes 1 in float32.
-    return drawn_N1[:, 0].clamp(max=logits_NV.shape[1] - 1)
-
-
 class TokenPrediction(TrainingModel):
     """A backbone whose labelled positions are scored against one token each.
 
@@ -85,24 +63,6 @@ class TokenPrediction(TrainingModel):
         seen, batch, count = self.inputs(batch, progress)
         loss, accuracy = self._score_region(self.states(seen, batch, plan), seen.labels_N, seen.weight_N)
         return Loss(loss, count, {"accuracy": accuracy})
-
-    def sampled(self, batch: Batch, plan: LayerPlan, progress: Progress, uniform_BT: Tensor) -> Loss:
-        """The loss of :meth:`forward`, tokens (B, T), against labels drawn from its softmax; slots and weights stay.
-
-        ``uniform_BT`` decides the label of the slot at each position: one draw per slot, whatever the micro-batch.
-        """
-        seen, count = self.labelled(batch, progress)
-        x_ND = self.states(seen, batch, plan)
-        uniform_N = uniform_BT.flatten() if seen.index_N is None else uniform_BT.flatten()[seen.index_N]
-        with torch.no_grad():
-            labels_N = torch.cat(
-                [
-                    draw_labels(self.head(x_RD).float(), uniform_R)
-                    for x_RD, uniform_R in zip(x_ND.split(_EAGER_ROWS), uniform_N.split(_EAGER_ROWS), strict=True)
-                ]
-            )
-        loss, _ = self._score_region(x_ND, labels_N, seen.weight_N)
-        return Loss(loss, count)
 
     @torch.no_grad()
     def heldout(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -10,6 +11,8 @@ from pydantic_core import PydanticCustomError
 from torch import nn
 
 from workbench.choices.choice import Choice, knob, one_of
+from workbench.choices.data.tokens import Batch
+from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Schedule, Scheduled, at, scheduled_knob
 from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
@@ -58,11 +61,22 @@ class OptimizerChoice(Choice):
         """
         raise NotImplementedError
 
-    def curvature_due(self, step: int) -> bool:
-        """Whether ``step`` (counted from 0) begins with a gradient of sampled labels (``training/curvature.py``).
+    @property
+    def passes(self) -> float:
+        """Forward and backward passes of one step, on average."""
+        return 1.0
 
-        The optimizer then gets a call of its ``curvature`` method, with such a gradient for every parameter, before
-        the ordinary gradient is taken. False unless the method estimates curvature.
+    def before_step(
+        self, made: Any, parts: Sequence[Batch], plan: Callable[[int], LayerPlan], progress: Progress, seed: int
+    ) -> bool:
+        """Do what the method needs before the step's own gradient is taken; return whether anything was done.
+
+        Args:
+            made: has ``model``, ``optimizer`` and ``engine``; no gradients may be left behind.
+            parts: rows of tokens, (B, T), by micro-batch.
+            plan: what every layer does, by number of micro-batch.
+            progress: before the step.
+            seed: of the recipe.
         """
         return False
 

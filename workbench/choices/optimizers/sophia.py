@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from workbench.choices.choice import Problem, knob
+from workbench.choices.data.tokens import Batch
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.causal import Causal
+from workbench.choices.objectives.corruption import random_bits
+from workbench.choices.objectives.masked import Masked
+from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.optimizers.optimizer import OptimizerChoice, weight_decay_knob
 from workbench.choices.optimizers.tensorwise import (
     Group,
@@ -20,7 +27,15 @@ from workbench.choices.optimizers.tensorwise import (
     pieces,
     zeros,
 )
+from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Scheduled
+
+# Shape legend: B rows, T positions of a row, N labelled slots, R of them at a time, D width, V vocabulary rows.
+
+LABELS = 4
+"""Purpose of the draws of labels: a stream of its own beside the three that decide about masks."""
+_DRAWN_ROWS = 1024
+"""Slots that labels are drawn for at a time: bounds the float32 probabilities to 1024 x V."""
 
 
 class SophiaOptimizer(TensorwiseOptimizer):
@@ -136,16 +151,114 @@ class Sophia(OptimizerChoice):
         """A :class:`SophiaOptimizer`; momentum and curvature have their parameter's shape, in float32."""
         return SophiaOptimizer(groups, lr=self.lr, betas=(self.beta1, self.beta2), gamma=self.gamma, eps=self.eps)
 
-    def curvature_due(self, step: int) -> bool:
-        """True at step 0 and every ``curvature_every`` steps from there; gradients of any shape are taken in."""
-        return step % self.curvature_every == 0
+    @property
+    def passes(self) -> float:
+        """One pass per step, and one more every ``curvature_every`` steps."""
+        return 1 + 1 / self.curvature_every
+
+    def before_step(
+        self, made: Any, parts: Sequence[Batch], plan: Callable[[int], LayerPlan], progress: Progress, seed: int
+    ) -> bool:
+        """Estimate the curvature on rows (B, T) at step 0 and every ``curvature_every`` steps from there."""
+        due = progress.step % self.curvature_every == 0
+        if due:
+            take_curvature(made, parts, [plan(index) for index in range(len(parts))], progress, seed)
+        return due
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """An objective whose labels are not drawn from a softmax of shape (N, V): there is nothing to sample."""
         yield from super().problems(recipe)
-        if not recipe.objective.samples_labels:
+        if not isinstance(recipe.objective, (Masked, Causal)):
             yield Problem(
                 "optimizer.kind",
-                f"sophia samples labels from the model's prediction, which objective '{recipe.objective.kind}' does "
-                "not offer; use an objective that predicts tokens (masked, causal) or another optimizer (adamw)",
+                f"sophia samples labels of masked and causal models, not of objective '{recipe.objective.kind}'; "
+                "choose another optimizer, such as adamw",
             )
+
+
+def take_curvature(
+    made: Any, parts: Sequence[Batch], plans: Sequence[LayerPlan], progress: Progress, seed: int
+) -> None:
+    """Hand the optimizer the gradients of labels that the model draws for itself.
+
+    For a softmax with cross-entropy the Gauss-Newton matrix equals the Fisher matrix. With q the gradient of the mean
+    loss over B labels drawn from the prediction, B q^2 is an unbiased estimate of its diagonal (algorithm 2).
+
+    Layers that are dropped or frozen in this step get no gradient, and their curvature stays what it was. Labels are a
+    function of the seed and the sample, so a resumed run, or another cut into micro-batches, draws the same. The pass
+    costs about as much as a step's own; it is charged to the budget and shown as optimizer time.
+
+    Args:
+        made: has ``model``, ``optimizer`` (left without gradients) and ``engine``.
+        parts: rows of tokens, (B, T), by micro-batch.
+        plans: one per micro-batch.
+        progress: where the run stands.
+        seed: of the recipe.
+    """
+    engine = made.engine
+    counts: list[int] = []
+    for part, plan in zip(parts, plans, strict=True):
+        batch = part.to(engine.device)
+        with engine.autocast():
+            loss, count = sampled_loss(made.model, batch, plan, progress, seed)
+        counts.append(count)
+        # Every part is taken to have as many labels as the first; the difference is corrected below.
+        engine.backward(loss, count / (counts[0] * len(parts)))
+    gradients = [p.grad for group in made.optimizer.param_groups for p in group["params"] if p.grad is not None]
+    # Divided here and not by the engine, which may allow one unscaling per step.
+    scale = engine.loss_scale
+    factor = counts[0] * len(parts) / sum(counts) / (scale or 1.0)
+    if factor != 1:
+        torch._foreach_mul_(gradients, factor)
+    # Only float16 overflows; elsewhere nothing is read, and a loss that is not finite ends the run anyway.
+    if scale is None or all(bool(torch.isfinite(norm)) for norm in torch._foreach_norm(gradients)):
+        made.optimizer.curvature(sum(counts))
+    made.optimizer.zero_grad(set_to_none=True)
+
+
+def sampled_loss(
+    model: TokenPrediction, batch: Batch, plan: LayerPlan, progress: Progress, seed: int
+) -> tuple[Tensor, int]:
+    """Return the mean nats of labels drawn from the model's prediction, 0-d, and how many labels there are.
+
+    Args:
+        model: predicts tokens.
+        batch: rows of tokens, (B, T); the labelled slots and their weights are those of the ordinary pass.
+        plan: which layers run.
+        progress: where the run stands.
+        seed: decides, with the sample, one draw per position, whatever the micro-batch.
+    """
+    seen, count = model.labelled(batch, progress)
+    x_ND = model.states(seen, batch, plan)
+    # The upper 53 of 63 random bits: float64 in [0, 1).
+    bits_BT = random_bits(seed, LABELS, batch.samples_B, batch.tokens_BT.shape[1])
+    uniform_N = (bits_BT >> 10).double().flatten() * 2.0**-53
+    if seen.index_N is not None:
+        uniform_N = uniform_N[seen.index_N]
+    with torch.no_grad():
+        pairs = zip(x_ND.split(_DRAWN_ROWS), uniform_N.split(_DRAWN_ROWS), strict=True)
+        labels_N = torch.cat([draw_labels(model.head(x_RD).float(), uniform_R) for x_RD, uniform_R in pairs])
+    nats_N = F.cross_entropy(model.head(x_ND).float(), labels_N, reduction="none")
+    return (nats_N * seen.weight_N).sum() / seen.weight_N.sum().clamp(min=1), count
+
+
+def draw_labels(logits_NV: Tensor, uniform_N: Tensor) -> Tensor:
+    """Draw one label per row from softmax(logits) by inverting its distribution function.
+
+    Args:
+        logits_NV: float32, (N, V).
+        uniform_N: float64 in [0, 1), (N,).
+
+    Returns:
+        int64 labels, (N,): the first one at which the cumulated probability exceeds the draw.
+
+    Example:
+        >>> draw_labels(torch.tensor([[0.25, 0.5, 0.25]] * 3).log(), torch.tensor([0.1, 0.3, 0.9])).tolist()
+        [0, 1, 2]
+    """
+    cumulated_NV = logits_NV.softmax(-1).cumsum(-1)
+    # Of the sum that rounding left, not of 1: no draw may fall behind the last label.
+    threshold_N1 = uniform_N[:, None].to(logits_NV.dtype) * cumulated_NV[:, -1:]
+    drawn_N1 = torch.searchsorted(cumulated_NV, threshold_N1, right=True)
+    # A draw next to 1 becomes 1 in float32.
+    return drawn_N1[:, 0].clamp(max=logits_NV.shape[1] - 1)
