@@ -142,16 +142,6 @@ def test_a_local_path_that_is_not_there_is_refused_before_a_run_exists(
     assert not (tmp_path / "runs").exists()
 
 
-def test_paths_of_a_recipe_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "tok").mkdir()
-    given = ["data.kind=hugging_face", "data.name=tok", "data.tokenizer.kind=pretrained", "data.tokenizer.name=./tok"]
-    changes = [part for each in given for part in ("--set", each)]
-    recipe = recipe_from(verb_parser().parse_args(["train", "--preset", "fast", *changes]))
-    assert recipe.to_dict()["data"]["name"] == str(tmp_path / "tok")
-    assert recipe.to_dict()["data"]["tokenizer"]["name"] == str(tmp_path / "tok")
-
-
 @pytest.mark.parametrize("verb", ["launch", "train"])
 @pytest.mark.parametrize("started", [True, False])
 def test_a_launch_lets_go_of_the_trainer_that_it_held_and_of_no_other(

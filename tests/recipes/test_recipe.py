@@ -307,3 +307,22 @@ def test_a_number_has_no_knobs_and_a_budget_needs_a_unit() -> None:
         Recipe(optimizer={"kind": "adamw", "lr": 1e-3}).with_assignments(["optimizer.lr.start=1"])
     with pytest.raises(RecipeError, match=r"budget: 5 has no unit; write '200 steps'"):
         Recipe().with_(budget=5)
+
+
+def test_located_paths_are_absolute_and_mean_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text, tokenizer, data set and model, each where a path is legal; names of the Hub and model types stay."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    shape = {"layers": 1, "width": 32, "heads": 2}
+    recipe = Recipe(
+        data={"kind": "files", "paths": ["a.txt", "*.md"], "tokenizer": {"kind": "pretrained", "name": "./here"}},
+        architecture={"kind": "transformers", "model": "here", **shape, "pretrained": True},
+    )
+    fields = recipe.located().to_dict()
+    assert fields["data"]["paths"] == [str(tmp_path / "a.txt"), str(tmp_path / "*.md")]
+    assert fields["data"]["heldout_paths"] == []
+    assert fields["data"]["tokenizer"]["name"] == fields["architecture"]["model"] == str(tmp_path / "here")
+    assert recipe.located().located() == recipe.located()
+    assert recipe.with_(data={"kind": "hugging_face", "name": "here"}).located().data.name == str(tmp_path / "here")
+    named = Recipe(data={"kind": "hugging_face", "name": "owner/set"}, architecture={"kind": "transformers", **shape})
+    assert named.located() == named

@@ -41,6 +41,9 @@ class Problem(NamedTuple):
     path: str
     message: str
 
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
 
 def _out_of_bounds(value: Any, bounds: Mapping[str, float]) -> str:
     """Why a number, or a value that a schedule reaches, is not allowed; empty when all are."""
@@ -124,6 +127,12 @@ class Choice(BaseModel):
             elif isinstance(value, Choice):
                 values |= {f"{name}.{path}": number for path, number in value.scheduled_values(progress).items()}
         return values
+
+    def located(self) -> dict[str, Any]:
+        """Return absolute paths, by knob, for those that mean other files in another working folder."""
+        inner = {name: getattr(self, name) for name in type(self).model_fields}
+        return {f"{name}.{path}": value for name, choice in inner.items() if isinstance(choice, Choice)
+                for path, value in choice.located().items()}  # fmt: skip
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Combinations with the rest of ``recipe`` that cannot work (none unless overridden)."""

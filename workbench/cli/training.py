@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -52,9 +51,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     else:
         raise RecipeError(f"what to train? Give --preset NAME or --recipe FILE; presets: {', '.join(presets.names())}")
     # One change: no option may undo another.
-    recipe = recipe.edited([*text_edits(options.text), *_changes(options)])
-    # It trains again from another folder, as an export's does.
-    return recipe.edited(located.items()) if (located := recipe.data.located()) else recipe
+    return recipe.edited([*text_edits(options.text), *_changes(options)])
 
 
 def _changes(options: argparse.Namespace) -> list[tuple[str, Any]]:
@@ -72,8 +69,7 @@ def text_edits(paths: list[str]) -> list[tuple[str, Any]]:
     # Now, where somebody looks, instead of a moment later in the run's log.
     check_paths(tuple(paths), "--text")
     # The preset's held-out text does not belong to this one.
-    return [("data", "files"), ("data.paths", [str(Path(path).expanduser().absolute()) for path in paths]),
-            ("data.heldout_paths", [])]  # fmt: skip
+    return [("data", "files"), ("data.paths", paths), ("data.heldout_paths", [])]
 
 
 def _launchable(options: argparse.Namespace) -> Recipe:

@@ -65,6 +65,7 @@ def launch(
     check_recipe(recipe, "launch")
     recipe.check_whole()
     recipe.check_text_here()
+    recipe = recipe.located()
     launcher, priority = launcher_named(on), checked_priority(priority)
     if name is not None:
         recipe = recipe.with_(name=name)

@@ -28,14 +28,14 @@ def recipe_of(source: Recipe | str) -> Recipe:
     from workbench.recipes.recipe import Recipe
 
     if isinstance(source, Recipe):
-        return source
+        return source.located()
     if not isinstance(source, str):
         raise RecipeError(f"give a recipe, a preset's name or a recipe file, got {source!r:.80}")
     start, _, changes = source.partition(":")
     path = Path(start).expanduser()
     recipe = Recipe.load(path) if path.suffix == ".json" or os.sep in start else presets.get(start)
     # At commas before the next PATH=, so that lists and objects stay whole.
-    return recipe.with_assignments(re.split(r",(?=[\w.]+=)", changes)) if changes else recipe
+    return (recipe.with_assignments(re.split(r",(?=[\w.]+=)", changes)) if changes else recipe).located()
 
 
 def same_text(recipes: Mapping[str, Recipe], score: str, say: Say) -> dict[str, PreparedData]:

@@ -98,7 +98,7 @@ class Recipe(BaseModel):
             super().__init__(**fields)
         except ValidationError as error:
             # from None: pydantic's text speaks of its internals, and ours replaces it wholly.
-            raise RecipeError(_explain(error)) from None
+            raise RecipeError("\n".join(map(str, _problems(error)))) from None
 
     @model_validator(mode="before")
     @classmethod
@@ -111,7 +111,7 @@ class Recipe(BaseModel):
     @model_validator(mode="after")
     def _combination(self) -> Recipe:
         if found := self.problems():
-            raise ValueError("\n".join(f"{problem.path}: {problem.message}" for problem in found))
+            raise ValueError("\n".join(map(str, found)))
         return self
 
     def problems(self) -> list[Problem]:
@@ -218,6 +218,12 @@ class Recipe(BaseModel):
             RecipeError: a path that is not there, or holds nothing that can be read.
         """
         _refuse(self.data.problems_here())
+
+    def located(self) -> Recipe:
+        """Return the recipe with absolute paths, which trains from every working folder of this machine."""
+        axes = {axis: getattr(self, axis).located() for axis in AXES}
+        found = {f"{axis}.{path}": value for axis, paths in axes.items() for path, value in paths.items()}
+        return self.edited(found.items()) if found else self
 
     @property
     def objects(self) -> list[str]:
@@ -371,18 +377,12 @@ def _worded(kind: str, message: str, limits: Mapping[str, Any], given: Any) -> s
 
 def _refuse(problems: Iterable[Problem]) -> None:
     if found := list(problems):
-        raise RecipeError("\n".join(f"{problem.path}: {problem.message}" for problem in found))
+        raise RecipeError("\n".join(map(str, found)))
 
 
 def _split(line: str) -> tuple[str, str]:
     path, separator, message = line.partition(": ")
     return (path, message) if separator and " " not in path else ("", line)
-
-
-def _explain(error: ValidationError) -> str:
-    return "\n".join(
-        f"{problem.path}: {problem.message}" if problem.path else problem.message for problem in _problems(error)
-    )
 
 
 def check_recipe(value: object, what: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tests.choices.architectures.packing import VOCABULARY, documents, pack
 from workbench.base.errors import RecipeError
@@ -18,7 +19,7 @@ from workbench.choices.architectures import transformers_config
 from workbench.choices.architectures.pretrained_bert import from_transformers
 from workbench.choices.architectures.transformers import Transformers
 from workbench.choices.architectures.transformers_stack import TransformersStack
-from workbench.choices.data.tokens import Batch
+from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.recipes.recipe import Recipe
 
@@ -285,6 +286,55 @@ def test_weights_ask_for_their_tokenizer_and_shape(folder: Path) -> None:
         made.with_(**{"architecture.width": 64})
     with pytest.raises(RecipeError, match=r"architecture.layers: .* has weights for 2"):
         made.with_(**{"architecture.layers": 3})
+
+
+def test_a_mask_that_is_the_last_id_of_the_table_is_taken(tmp_path: Path) -> None:
+    """As in RoBERTa, XLM-R and MPNet, whose tables end there."""
+    from transformers import RobertaConfig, RobertaForMaskedLM
+
+    shape = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64}
+    RobertaForMaskedLM(
+        RobertaConfig(vocab_size=64, max_position_embeddings=34, pad_token_id=1, **shape)
+    ).save_pretrained(tmp_path)  # fmt: skip
+    vocabulary = Vocabulary(size=64, used=64, cls=2, sep=3, mask=63, pad=1, unk=0)
+    choice = recipe("masked", model=str(tmp_path)).architecture.model_copy(update={"pretrained": True})
+    stack = choice.build(vocabulary, 32, causal=False, attention="sdpa")
+    assert len(stack.embedding.weight) == 64
+
+
+def edited(folder: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> Transformers:
+    """The folder's model with other tensors in its file."""
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    return Transformers(model=str(folder), pretrained=True)
+
+
+GATE = "model.layers.1.mlp.gate_proj.weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda t: t.pop(GATE), f"they lack {GATE}; get the whole model"),
+        (lambda t: t.pop("lm_head.weight"), "they lack lm_head.weight; set architecture.new_head to true"),
+        (lambda t: t.update({GATE: torch.zeros(5, 48)}), rf"have other shapes: {GATE} \(5, 48\) for \(192, 48\)"),
+        (lambda t: t.update({"model.layers.1.q.weight": torch.zeros(3)}), "do not use: model.layers.1.q.weight"),
+    ],
+)  # fmt: skip
+def test_weights_that_are_not_the_models_are_refused_by_name(folder: Path, change: Any, why: str) -> None:
+    with pytest.raises(RecipeError, match=why):
+        edited(folder, change).build(VOCABULARY, 40, causal=True, attention="sdpa")
+
+
+def test_a_new_head_is_trained_where_that_is_asked_for(folder: Path) -> None:
+    choice = edited(folder, lambda t: (t.pop("lm_head.weight"), t.update({"score.weight": torch.zeros(2, 48)})))
+    choice = choice.model_copy(update={"new_head": True})
+    assert choice.build(VOCABULARY, 40, causal=True, attention="sdpa").head[0].model.lm_head.weight.std() > 0
+    with pytest.raises(RecipeError, match=f"they lack {GATE}"):
+        edited(folder, lambda t: t.pop(GATE)).model_copy(update={"new_head": True}).build(
+            VOCABULARY, 40, causal=True, attention="sdpa"
+        )
 
 
 def test_types_and_objectives_that_do_not_fit_are_named() -> None:

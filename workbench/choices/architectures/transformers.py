@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +18,7 @@ from workbench.choices.architectures import transformers_config as configs
 from workbench.choices.architectures.architecture import Architecture, Backbone, copies, uncopied
 from workbench.choices.architectures.transformers_stack import TransformersStack, anatomy
 from workbench.choices.choice import Problem, knob
+from workbench.choices.data.local_path import local_path
 from workbench.choices.data.tokens import Vocabulary
 from workbench.ops.attention import attention_named
 
@@ -44,6 +46,7 @@ class Transformers(Architecture):
         "bert", "model type ('bert', 'modernbert', 'llama'), a model's folder, or its name on the Hub", min_length=1
     )
     pretrained: bool = knob(False, "start from the model's weights; off: random weights and our own vocabulary")
+    new_head: bool = knob(False, "random numbers for weights of the head that a pretrained model lacks")
     dropout: float | None = knob(None, "all dropout rates of the model; empty: its own", ge=0, lt=1)
     settings: tuple[str, ...] = knob((), "further fields of the model's configuration, as NAME=VALUE")
     head: Literal["own"] = knob("own", "always the model's own head")  # type: ignore[assignment]
@@ -74,6 +77,11 @@ class Transformers(Architecture):
             raise PydanticCustomError("knob", "{why}", {"name": "model", "why": why})
         return {**shape, **given}
 
+    def located(self) -> dict[str, Any]:
+        """Return the path of the model, if it is a folder."""
+        path = local_path(self.model)
+        return {} if path is None or path.is_file() else {"model": str(path)}
+
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Also: unknown types, models without the objective's head (N, V), weights of another tokenizer or shape."""
         yield from super().problems(recipe)
@@ -101,7 +109,8 @@ class Transformers(Architecture):
     def _problems_of_weights(self, recipe: Any, config: Mapping[str, Any] | None) -> Iterator[Problem]:
         tokenizer = recipe.data.tokenizer
         named = str(getattr(tokenizer, "name", ""))
-        if tokenizer.kind != "pretrained" or self.model not in (named, str(Path(named).parent)):
+        model, given = (local_path(name) or Path(name) for name in (self.model, named))
+        if tokenizer.kind != "pretrained" or model not in (given, given.parent):
             yield Problem(
                 "data.tokenizer",
                 f"the weights of '{self.model}' know the ids of its own tokenizer only; set data.tokenizer to "
@@ -148,7 +157,8 @@ class Transformers(Architecture):
         self._check_length(model, sequence_length + parts.table_offset)
         stack = TransformersStack(model, parts, sequence_length, causal)
         if stack.embedding.weight.device.type != "meta":
-            stack.probe(max(vocabulary.special) + 1, vocabulary.used)
+            rows = min(vocabulary.used, len(stack.embedding.weight))
+            stack.probe([token for token in range(rows) if token not in vocabulary.special] or [vocabulary.cls])
         return stack
 
     def build_head(self, backbone: Backbone) -> nn.Module:
@@ -214,16 +224,47 @@ class Transformers(Architecture):
                     f"'{self.model}' has {name} {getattr(config, name)}, the recipe {ours}; make it equal"
                 )
         try:
-            model: PreTrainedModel = auto.from_pretrained(
+            # Shapes that differ are taken for now, since _check_weights names them all.
+            loaded: Any = auto.from_pretrained(
                 self.model, config=config, dtype=torch.float32, attn_implementation=_IMPLEMENTATION[attention],
-                local_files_only=configs.only_local(self.model), trust_remote_code=False,
+                local_files_only=configs.only_local(self.model), trust_remote_code=False, output_loading_info=True,
+                ignore_mismatched_sizes=True,
             )  # fmt: skip
         except (OSError, ValueError) as error:
             raise RecipeError(configs.not_had(self.model, first_line(error))) from None
+        model, read = loaded
+        self._check_weights(model, read)
         # Tokens that preparation added ([MASK] for a GPT-2): rows for them, as near to the others as a mean can be.
         if vocabulary.used > config.vocab_size:
             model.resize_token_embeddings(vocabulary.size)
-        return model
+        return model  # type: ignore[no-any-return]
+
+    def _check_weights(self, model: PreTrainedModel, read: Mapping[str, Any]) -> None:
+        """Refuse weights that are not the model's: transformers draws what is missing and ignores what it cannot place.
+
+        Heads of other tasks and layers above the recipe's may be left over.
+
+        Args:
+            read: transformers' loading info.
+
+        Raises:
+            RecipeError: tensors of the model are missing or of another shape, or its layers have tensors left over.
+        """
+        parts = anatomy(model)
+        inside = re.compile(rf"(?:^|\.){re.escape(parts.layers)}\.(\d+)\.")
+        extra = [name for name in read["unexpected_keys"] if (at := inside.search(name)) and int(at[1]) < self.layers]
+        missing = [name for name in read["missing_keys"] if not self.new_head or name.startswith(f"{parts.trunk}.")]
+        shapes = [f"{name} {tuple(theirs)} for {tuple(ours)}" for name, theirs, ours in read["mismatched_keys"]]
+        wrong = {"lack": missing, "have other shapes:": shapes, "have what its layers do not use:": extra}
+        if not any(wrong.values()):
+            return
+        told = "; ".join(f"they {what} {_some(names)}" for what, names in wrong.items() if names)
+        head = "set architecture.new_head to true to train a new head, " if missing and not any(
+            name.startswith(f"{parts.trunk}.") for name in missing) else ""  # fmt: skip
+        raise RecipeError(
+            f"architecture.model: the weights of '{self.model}' are not those of a {type(model).__name__}: {told}; "
+            f"{head}get the whole model, or set architecture.pretrained to false for random weights"
+        )
 
     def _check_length(self, model: PreTrainedModel, rows: int) -> None:
         have = getattr(model.config, "max_position_embeddings", None)
@@ -232,6 +273,12 @@ class Transformers(Architecture):
                 f"data.sequence_length: rows need {rows} positions, '{self.model}' has {have}; use shorter rows, or "
                 "set architecture.pretrained to false"
             )
+
+
+def _some(names: Iterable[str]) -> str:
+    """Return the first three names, and how many more there are."""
+    first, rest = sorted(names)[:3], len(list(names)) - 3
+    return ", ".join(first) + (f" and {rest} more" if rest > 0 else "")
 
 
 _IMPLEMENTATION = {"plain": "eager", "sdpa": "sdpa"}

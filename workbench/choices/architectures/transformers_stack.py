@@ -197,11 +197,11 @@ class TransformersStack(Stack):
             yield model
 
     @torch.no_grad()
-    def probe(self, low: int, high: int) -> None:
+    def probe(self, ordinary: Sequence[int]) -> None:
         """Check by running it that a packed document computes what it computes alone, and how layers take a scale.
 
         Args:
-            low, high: range of ordinary token ids.
+            ordinary: ids of tokens that are not special, at least one.
 
         Raises:
             RecipeError: documents of one row see one another, or positions cannot be restarted.
@@ -209,7 +209,7 @@ class TransformersStack(Stack):
         training = self.training
         self.eval()
         try:
-            error, reason = self._difference(low, high), ""
+            error, reason = self._difference(ordinary), ""
         # A model that cannot take our masks says so in its own way: shapes, types, missing arguments.
         except Exception as failure:
             error, reason = float("inf"), f": {typed_line(failure)}"
@@ -223,7 +223,7 @@ class TransformersStack(Stack):
                 "another stands beside it (it mixes positions outside its attention, takes no position_ids, or makes "
                 f"masks of a kind of its own{reason}); {WAY_OUT}"
             )
-        self._probe_head(low)
+        self._probe_head(ordinary[0])
 
     def _probe_head(self, token: int) -> None:
         """Check that the head computes logits (N, V) from states (N, D) alone."""
@@ -238,9 +238,9 @@ class TransformersStack(Stack):
                 "another model, for example 'bert', 'modernbert' or 'llama'"
             ) from None
 
-    def _difference(self, low: int, high: int) -> float:
+    def _difference(self, ordinary: Sequence[int]) -> float:
         """How far the states of two packed documents are from those of each alone, as a share of the largest."""
-        ids = low + torch.arange(13) * 7 % max(1, high - low)
+        ids = torch.tensor([ordinary[7 * place % len(ordinary)] for place in range(13)])
         lengths = [8, 5] if self.sequence_length >= len(ids) else [4, 4]
         pieces = list(ids[: sum(lengths)].split(lengths))
         self._pass.probing = True

@@ -46,10 +46,6 @@ class Data(Choice):
         for path, message in self.tokenizer.problems_here():
             yield Problem(f"data.tokenizer.{path}", message)
 
-    def located(self) -> dict[str, str]:
-        """Absolute paths, by path of the knob, for relative names of files and folders outside the text's own list."""
-        return {f"data.tokenizer.{name}": path for name, path in self.tokenizer.located().items()}
-
     def notices(self) -> Iterator[Problem]:
         """What of its text is not read although somebody may expect it: no error, but said before training."""
         yield from ()

@@ -75,6 +75,13 @@ class Files(Data):
             except OSError as error:
                 yield Problem(f"data.{name}", f"cannot be looked at: {error}")
 
+    def located(self) -> dict[str, Any]:
+        """Return the tokenizer's path and those of the text, patterns among them."""
+        given = {"paths": self.paths, "heldout_paths": self.heldout_paths}
+        return super().located() | {
+            name: [str(Path(path).expanduser().absolute()) for path in paths] for name, paths in given.items()
+        }
+
     def notices(self) -> Iterator[Problem]:
         """Texts of a folder that are left out, since records stand beside them."""
         for name in ("paths", "heldout_paths"):

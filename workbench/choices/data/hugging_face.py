@@ -52,10 +52,10 @@ class HuggingFace(Data):
             why = "is a file" if folder.is_file() else "holds no file" if folder.is_dir() else "does not exist"
             yield Problem("data.name", f"'{self.name}' {why}; give a folder of a dataset, or a name on the Hub")
 
-    def located(self) -> dict[str, str]:
-        """The tokenizer's, and the folder's where the name is one."""
+    def located(self) -> dict[str, Any]:
+        """Return the tokenizer's path, and the folder's where the name is one."""
         path = local_path(self.name)
-        return {**super().located(), **({} if path is None else {"data.name": str(path)})}
+        return {**super().located(), **({} if path is None else {"name": str(path)})}
 
     def sources(self) -> dict[str, Any]:
         """What was asked of the Hub; for a local folder also its files, sizes and times of change.

@@ -65,4 +65,4 @@ def same_running(recipe: Recipe, rows: Iterable[Mapping[str, Any]], runs_dir: st
 
 def _trains(run: Run, recipe: Recipe) -> bool:
     # Of a fork the recipe says only how it went on.
-    return run.origin is None and run.recipe.hash == recipe.hash
+    return run.origin is None and run.recipe.hash == recipe.located().hash

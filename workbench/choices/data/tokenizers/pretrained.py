@@ -35,8 +35,8 @@ class PretrainedTokenizer(TokenizerChoice):
         if path is not None and (why := _not_a_tokenizer(path)):
             yield Problem("name", f"'{self.name}' {why}; {_WAY_OUT}")
 
-    def located(self) -> dict[str, str]:
-        """The path that the name is, if it is one."""
+    def located(self) -> dict[str, Any]:
+        """Return the path that the name is, if it is one."""
         path = local_path(self.name)
         return {} if path is None else {"name": str(path)}
 

@@ -28,10 +28,6 @@ class TokenizerChoice(Choice):
         """What of it this machine lacks and cannot fetch, told at once; paths are those of its own knobs."""
         yield from ()
 
-    def located(self) -> dict[str, str]:
-        """Absolute paths, by knob, for relative ones that mean something else in another working folder."""
-        return {}
-
     def asked_size(self) -> int:
         """Ids the recipe asks for at least (0: as many as the tokenizer has)."""
         return 0
