@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import torch
 
 from tests.forecasting.machine_rates import RATES
 from tests.forecasting.test_trace import VOCABULARY
 from workbench import presets
 from workbench.choices.execution.memory_fit import LOOSE
-from workbench.forecasting.footprint import compiles_step
 from workbench.forecasting.simulated_run import POINTS, SimulatedRun, Simulator
-from workbench.ops import kernels
 from workbench.recipes.recipe import Recipe
 
 SMALL: dict[str, Any] = {
@@ -146,16 +142,6 @@ def test_what_a_budget_settles_is_forecast(small: Recipe, depth: str) -> None:
     assert "beside weights, gradients and optimizer states" in little.refusal
 
 
-@pytest.fixture
-def torch_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Optimizers step as torch can, whether the fused kernels are installed or not."""
-    monkeypatch.setattr(kernels, "_found", lambda device_type: (None, "left out"))
-    compiles_step.cache_clear()
-    yield
-    compiles_step.cache_clear()
-
-
-@pytest.mark.usefixtures("torch_steps")
 def test_compiling_takes_as_long_whatever_the_depth(small: Recipe) -> None:
     def seconds(**change: Any) -> float:
         simulator = Simulator(small.with_(execution={"compile": True}, **change), VOCABULARY, "plain", RATES)
@@ -166,25 +152,3 @@ def test_compiling_takes_as_long_whatever_the_depth(small: Recipe) -> None:
     # Equal layers share their graphs.
     assert constant == seconds(objective={"mask_rate": 0.2}, architecture={"layers": 12})
     assert seconds(depth="grow_width") > seconds()
-    assert seconds(optimizer="lans") > seconds()
-
-
-def test_a_fused_step_is_not_compiled(small: Recipe) -> None:
-    if kernels.layerwise_step(torch.device("cpu")) is None:
-        pytest.skip(kernels.layerwise_path(torch.device("cpu")))
-    lans, adamw = (
-        Simulator(small.with_(execution={"compile": True}, optimizer=kind), VOCABULARY, "plain", RATES)
-        for kind in ("lans", "adamw")
-    )
-    assert lans.compile_seconds(lans.run()) == adamw.compile_seconds(adamw.run())
-
-
-@pytest.mark.usefixtures("torch_steps")
-def test_a_compiled_step_of_an_optimizer_costs_about_what_adamw_costs(small: Recipe) -> None:
-    dear = RATES.optimizers["lans"].model_copy(update={"matrix": ((128.0, 1e-6),)})
-    rates = RATES.model_copy(update={"optimizers": RATES.optimizers | {"lans": dear}})
-    eager, compiled = (
-        Simulator(small.with_(optimizer="lans", execution={"compile": c}), VOCABULARY, "plain", rates).run()
-        for c in (False, True)
-    )
-    assert compiled.seconds < eager.seconds / 2

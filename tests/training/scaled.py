@@ -56,9 +56,6 @@ class ScaledEngine(Engine):
     def compile(self, model: TrainingModel) -> None:
         self.asked.append("compile")
 
-    def compile_step(self, optimizer: torch.optim.Optimizer) -> None:
-        self.asked.append("compile_step")
-
     def forward(self, model: TrainingModel, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
         self.asked.append("forward")
         return super().forward(model, batch, plan, progress)

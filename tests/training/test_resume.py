@@ -18,7 +18,6 @@ import torch
 from tests.training.conftest import LiveRun
 from workbench.base.errors import DataError
 from workbench.choices.choice import registry
-from workbench.choices.optimizers.layerwise import LARGE
 from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe, recipe_hash
 from workbench.store.folder import read_json, write_json
@@ -112,8 +111,8 @@ def test_resume_in_every_stage_and_at_its_boundaries(tiny: Recipe, live: Live, d
 
 
 @pytest.mark.usefixtures("graphs_alone")
-def test_resume_with_compiled_blocks(tiny: Recipe, live: Live, build: Callable[..., Training]) -> None:
-    """Stages, copies and frozen layers again, with graphs, an optimizer's own among them, in bf16.
+def test_resume_with_compiled_blocks(tiny: Recipe, live: Live) -> None:
+    """Stages, copies and frozen layers again, with graphs, in bf16.
 
     All are met ahead, and a resume computes the same.
     """
@@ -122,9 +121,6 @@ def test_resume_with_compiled_blocks(tiny: Recipe, live: Live, build: Callable[.
         depth={"kind": "multi_stage", "shares": (1, 1), "joint": 0.0}, optimizer="lamb",
         architecture={"layers": 2, "width": 128}, execution={"compile": True, "precision": "bf16"}, budget="10 steps",
     )  # fmt: skip
-    groups = build(recipe).optimizer.param_groups
-    assert max(p.numel() for group in groups for p in group["params"]) >= LARGE
-    assert all(group["compile"] for group in groups)
     whole, parts = live(recipe), live(recipe)
     # Its steps are taken after it was compiled ahead, as in every run.
     straight = train(whole, within=functools.partial(torch.compiler.set_stance, "fail_on_recompile"))

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from workbench.base.cache_folder import cache_folder
+from workbench.choices.optimizers.layerwise import layerwise_path
 from workbench.client.launch import _with_weights
-from workbench.ops import kernels
 from workbench.ops.remembered import FOLDER, Benchmark, remember
 from workbench.recipes.recipe import Recipe
 from workbench.store import control, lease
@@ -108,7 +108,7 @@ def test_the_first_event_says_what_takes_the_optimizers_step(tiny: Recipe, begin
     session = begin(tiny.with_(budget={"amount": 1}, optimizer=optimizer))
     session.run()
     (start,) = [e for e in read_telemetry(session.folder.telemetry).events if e["kind"] == "start"]
-    path = kernels.layerwise_path(torch.device("cpu")) if optimizer == "lans" else None
+    path = layerwise_path(torch.device("cpu")) if optimizer == "lans" else None
     assert start["data"]["optimizer_path"] == path
     assert start["text"].endswith(f"; optimizer step by {path}") == (path is not None)
 

@@ -28,11 +28,11 @@ from workbench.choices.architectures.pre_ln import PreLN
 from workbench.choices.choice import registry
 from workbench.choices.execution.attention_probe import attention_benchmark
 from workbench.choices.execution.engine import Mode
+from workbench.choices.optimizers.layerwise import layerwise_path
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.forecasting.kernel_rates import kernel_rates
 from workbench.forecasting.pricing import MAPPED_BYTES
 from workbench.forecasting.rates import OptimizerRates, Rates
-from workbench.ops import kernels
 from workbench.ops.remembered import FOLDER, contradiction, device_name, fastest, recalled, remember, subject_of
 from workbench.ops.timing import Sample, measure, timed
 from workbench.training.machine import product_benchmark
@@ -157,7 +157,7 @@ def _subject(mode: Mode) -> dict[str, Any]:
     device, environment = torch.device(mode.device), _environment(mode)
     return subject_of(
         device, mode.threads, mode=list(mode), version=VERSION, optimizers=sorted(registry("optimizer")),
-        heap=[environment.get(name, "") for name in NAMES], layerwise=kernels.layerwise_path(device),
+        heap=[environment.get(name, "") for name in NAMES], layerwise=layerwise_path(device),
     )  # fmt: skip
 
 

@@ -13,7 +13,6 @@ from workbench.choices.execution import WHOLE, MemoryPlan
 from workbench.choices.execution.low_weights import FEW
 from workbench.choices.execution.memory_fit import LOOSE
 from workbench.choices.objectives.objective import TrainingModel
-from workbench.choices.optimizers.layerwise import LayerwiseOptimizer
 from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
 from workbench.forecasting.meta_tensors import ModelSpec, meta_model
 from workbench.forecasting.operations import Trace
@@ -145,14 +144,6 @@ def _state_of_one(choice: OptimizerChoice) -> tuple[int, int]:
         sizes_of.append(sum(tensor.numel() * tensor.element_size() for tensor in tensors))
     one, two = sizes_of
     return 2 * one - two, (two - one) // 8
-
-
-@functools.lru_cache(maxsize=64)
-def compiles_step(choice: OptimizerChoice) -> bool:
-    """Whether its optimizer has a step to compile (of the tensors' own shapes): none where a fused kernel takes it."""
-    group = {"params": [torch.nn.Parameter(torch.zeros(2, 2))], "names": ["one"], "weight_decay": 0.0, "role": "matrix"}
-    optimizer = choice.build([group], torch.device("cpu"))
-    return isinstance(optimizer, LayerwiseOptimizer) and optimizer.kernel(torch.device("cpu")) is None
 
 
 def footprint(

@@ -13,7 +13,7 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
-from workbench.forecasting.footprint import Footprint, Sizes, compiles_step, footprint, optimizer_bytes, sizes
+from workbench.forecasting.footprint import Footprint, Sizes, footprint, optimizer_bytes, sizes
 from workbench.forecasting.meta_tensors import ModelSpec
 from workbench.forecasting.operations import Trace
 from workbench.forecasting.pricing import Prices, micro_batch_seconds, priced
@@ -33,7 +33,7 @@ DRAWS = 4
 LENGTHS = 3
 """Row lengths that are traced at most; the cost of those between lies on straight lines."""
 
-MODEL_COMPILE_SECONDS, STEP_COMPILE_SECONDS = 35.0, 6.0
+MODEL_COMPILE_SECONDS = 35.0
 """Of a processor, that compiling a model takes, and an optimizer's step (LOG.md, 2026-11-21). Of eight recipes in
 docs/results/forecast.json 15 to 47: timing three kernels on the machine and counting those of a trace was 58% off, 35
 seconds are 34%."""
@@ -144,8 +144,7 @@ class Simulator:
             return 0.0
         # By architecture: a model that is widened compiles anew.
         models = len({self._stage_model(self._stage(point.progress))[0] for point in simulated.points})
-        step = STEP_COMPILE_SECONDS if compiles_step(_steady(self.recipe.optimizer)) else 0.0
-        return MODEL_COMPILE_SECONDS * models + step
+        return MODEL_COMPILE_SECONDS * models
 
     def _point(self, progress: Progress) -> Point:
         recipe = self.recipe
@@ -225,13 +224,11 @@ class Simulator:
     def _update(self, stage: int, plans: list[LayerPlan]) -> float:
         """Seconds of the optimizer's step; layers without gradients cost nothing."""
         spec, size = self._stage_model(stage)
-        kind = self.recipe.optimizer.kind
-        if self.mode.compiled and compiles_step(_steady(self.recipe.optimizer)):
-            # Compiled steps take 0.96 to 1.37, mostly 1.0, of AdamW's fused one (LOG.md, 2026-11-21).
-            kind = "adamw"
         trains = _mean(plans, spec.architecture.layers, lambda plan, layer: plan.runs[layer] and plan.trains[layer])
         share = sum(trains) / max(1, len(trains))
-        return self.rates.optimizers[kind].seconds_of(size.matrices, size.vectors, size.tables, share)
+        return self.rates.optimizers[self.recipe.optimizer.kind].seconds_of(
+            size.matrices, size.vectors, size.tables, share
+        )
 
     def _stage(self, progress: Progress) -> int:
         return int(self.recipe.depth.stage(self.recipe.architecture.layers, progress))

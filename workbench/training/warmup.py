@@ -86,7 +86,6 @@ def _meet_graphs(training: Training) -> None:
         model.zero_grad(set_to_none=True)
     for buffer, value in kept:
         buffer.copy_(value)
-    engine.compile_step(training.optimizer)
 
 
 def _variants(training: Training) -> Iterator[tuple[LayerPlan, Progress, StepShape]]:

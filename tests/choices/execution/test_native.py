@@ -65,16 +65,9 @@ def test_only_what_is_asked_for_is_compiled() -> None:
         def compile(self, **_: object) -> None:
             compiled.append("model")
 
-    class Optimizer:
-        def compile_step(self) -> None:
-            compiled.append("step")
-
     for engine in (native(compile=False), native()):
         engine.compile(Model())  # type: ignore[arg-type]
-        engine.compile_step(Optimizer())  # type: ignore[arg-type]
-    assert compiled == ["model", "step"]
-    # Those without a step of their own to compile, as most are.
-    native().compile_step(torch.optim.SGD([torch.nn.Parameter(torch.ones(1))]))
+    assert compiled == ["model"]
 
 
 def test_the_loss_scale_of_half_precision_is_in_its_state(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,116 +1,43 @@
-"""What LANS and LAMB share: compilation that changes nothing, one graph for every size, states that survive."""
+"""LANS and LAMB: the kernel and torch's operations agree, share one state, and say which takes the steps."""
 
 from __future__ import annotations
 
 import copy
-import os
-import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 import torch
 from torch import nn
 
+from workbench.choices.optimizers import layerwise
 from workbench.choices.optimizers.lamb import LAMB
 from workbench.choices.optimizers.lans import LANS
-from workbench.choices.optimizers.layerwise import LARGE, LayerwiseOptimizer
-from workbench.ops import kernels
+from workbench.choices.optimizers.layerwise import LayerwiseOptimizer, layerwise_kernel, layerwise_path, step_together
 
-SHAPES = ([300, 200], [17], [LARGE], [LARGE - 1], [1_100_000], [3, 83, 101])
+CPU = torch.device("cpu")
+SHAPES = ([300, 200], [17], [16_384], [110_000], [3, 83, 101])
 both = pytest.mark.parametrize("method", [LANS, LAMB])
-# The first of them compiles, whichever it is: half a minute where no cache knows the graph yet.
-compiles = pytest.mark.slow
 
 
-@pytest.fixture(autouse=True)
-def by_torch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torch's operations take the steps, unless a test is about the kernel."""
-    if "kernel" not in request.fixturenames:
-        monkeypatch.setattr(LayerwiseOptimizer, "fused", False)
-
-
-def parameters(dtype: torch.dtype = torch.float32) -> list[nn.Parameter]:
+def parameters() -> list[nn.Parameter]:
     generator = torch.Generator().manual_seed(0)
-    return [nn.Parameter(torch.randn(shape, generator=generator).to(dtype)) for shape in SHAPES]
+    return [nn.Parameter(torch.randn(shape, generator=generator)) for shape in SHAPES]
 
 
 def walk(optimizer: torch.optim.Optimizer, held: list[nn.Parameter], steps: range) -> None:
     for step in steps:
         generator = torch.Generator().manual_seed(step)
         for parameter in held:
-            parameter.grad = torch.randn(parameter.shape, generator=generator).to(parameter.dtype)
+            parameter.grad = torch.randn(parameter.shape, generator=generator)
         optimizer.step()
-
-
-@compiles
-@both
-def test_compiled_and_eager_steps_agree(method: type[LayerwiseOptimizer]) -> None:
-    eager, fused = parameters(), parameters()
-    first, second = method(eager, lr=0.01), method(fused, lr=0.01, compile=True)  # type: ignore[call-arg]
-    for step in range(4):
-        walk(first, eager, range(step, step + 1))
-        walk(second, fused, range(step, step + 1))
-        for one, other in zip(eager, fused, strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
-            for name in ("trust_ratio", "exp_avg", "exp_avg_sq"):
-                torch.testing.assert_close(first.state[one][name], second.state[other][name], rtol=1e-4, atol=1e-7)
-
-
-@compiles
-@both
-def test_after_compiling_ahead_nothing_is_compiled_again(method: type[LayerwiseOptimizer]) -> None:
-    held = parameters()
-    before = [p.detach().clone() for p in held]
-    optimizer = method(held, lr=0.01)  # type: ignore[call-arg]
-    optimizer.compile_step()
-    assert all(torch.equal(p, old) for p, old in zip(held, before, strict=True)), "weights are not touched"
-    assert not optimizer.state, "no state is made"
-    with torch.compiler.set_stance("fail_on_recompile"):
-        for step, (lr, decay) in enumerate(((0.01, 0.0), (0.02, 0.01), (0.005, 0.1))):
-            for group in optimizer.param_groups:
-                group["lr"], group["weight_decay"] = lr, decay
-            walk(optimizer, held, range(step, step + 1))
-        # Sizes and shapes that nobody has named before.
-        strangers = [nn.Parameter(torch.randn(shape)) for shape in ([257, 1031], [2, 3, 5, 7, 89], [2_000_003])]
-        walk(method(strangers, lr=0.1, compile=True), strangers, range(2))  # type: ignore[call-arg]
-
-
-@compiles
-@both
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_compiled_run_resumes_bit_exactly(method: type[LayerwiseOptimizer], dtype: torch.dtype) -> None:
-    straight = parameters(dtype)
-    optimizer = method(straight, lr=0.01, compile=True)  # type: ignore[call-arg]
-    walk(optimizer, straight, range(3))
-    saved = copy.deepcopy(optimizer.state_dict())
-    resumed = [nn.Parameter(p.detach().clone()) for p in straight]
-    again = method(resumed, lr=0.01)  # type: ignore[call-arg]
-    again.load_state_dict(saved)
-    assert all(group["compile"] for group in again.param_groups), "the saved run's way of stepping comes with it"
-    walk(optimizer, straight, range(3, 6))
-    walk(again, resumed, range(3, 6))
-    for one, other in zip(straight, resumed, strict=True):
-        assert torch.equal(one, other)
-        assert all(torch.equal(v, again.state[other][k]) for k, v in optimizer.state[one].items())
-
-
-@compiles
-@both
-def test_compiled_steps_repeat_bit_for_bit(method: type[LayerwiseOptimizer]) -> None:
-    ended = []
-    for _ in range(2):
-        held = parameters()
-        walk(method(held, lr=0.01, compile=True), held, range(4))  # type: ignore[call-arg]
-        ended.append(held)
-    assert all(torch.equal(one, other) for one, other in zip(*ended, strict=True))
 
 
 @pytest.fixture
 def kernel() -> None:
     """The fused kernel takes the steps of this test."""
-    if kernels.layerwise_step(torch.device("cpu")) is None:
-        pytest.skip(kernels.layerwise_path(torch.device("cpu")))
+    if layerwise_kernel(CPU) is None:
+        pytest.skip(layerwise_path(CPU))
 
 
 @both
@@ -133,61 +60,63 @@ def test_a_run_goes_on_with_the_kernel_and_without_it(method: type[LayerwiseOpti
         }
 
 
-def test_the_kernel_needs_no_compiler(kernel: None) -> None:
-    held = parameters()
-    optimizer = LANS(held, lr=0.01, compile=True)
-    assert optimizer.path.startswith("fused kernel of workbench-kernels ")
-    with torch.compiler.set_stance("fail_on_recompile"):
-        optimizer.compile_step()
-        walk(optimizer, held, range(1))
+@both
+def test_the_step_of_an_accelerator_equals_that_of_a_cpu(
+    method: type[LayerwiseOptimizer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All tensors at once, as there, and one by one: equal to the last bit."""
+    monkeypatch.setattr(LayerwiseOptimizer, "fused", False)
+    held, other = parameters(), parameters()
+    walk(method(held, lr=0.01), held, range(3))  # type: ignore[call-arg]
+    at_once = method(other, lr=0.01)  # type: ignore[call-arg]
+    gathered: list[tuple[list[object], ...]] = []
+    monkeypatch.setattr(layerwise, "step_together", lambda *columns: gathered.append(columns))
+    for step in range(3):
+        walk(at_once, other, range(step, step + 1))
+        normalised = gathered[0][-1]
+        for adapts in {columns[3][0].adapts for columns in gathered}:  # type: ignore[attr-defined]
+            alike = [columns[:4] for columns in gathered if columns[3][0].adapts == adapts]  # type: ignore[attr-defined]
+            with torch.no_grad():
+                step_together(*([each for (each,) in column] for column in zip(*alike, strict=True)), normalised)  # type: ignore[arg-type]
+        gathered.clear()
+    assert all(torch.equal(one, two) for one, two in zip(held, other, strict=True))
 
 
-@compiles
-def test_autograd_notices_a_compiled_step() -> None:
-    weight = nn.Parameter(torch.ones(LARGE))
-    optimizer = LANS([weight], lr=0.1, compile=True)
-    loss = weight.square().sum()
-    weight.grad = torch.ones(LARGE)
+def test_a_state_saved_with_a_compiled_step_is_taken() -> None:
+    """Versions before had a third implementation and kept in the group that it was asked for."""
+    held, other = parameters(), parameters()
+    first, second = LANS(held, lr=0.01), LANS(other, lr=0.01)
+    walk(first, held, range(1))
+    saved = copy.deepcopy(first.state_dict())
+    saved["param_groups"][0]["compile"] = True
+    other_weights = [parameter.detach().clone() for parameter in held]
+    for parameter, weight in zip(other, other_weights, strict=True):
+        parameter.data.copy_(weight)
+    second.load_state_dict(saved)
+    walk(first, held, range(1, 3))
+    walk(second, other, range(1, 3))
+    assert all(torch.equal(one, two) for one, two in zip(held, other, strict=True))
+
+
+@pytest.fixture
+def absent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The package is not installed."""
+    layerwise._kernel.cache_clear()
+    monkeypatch.setitem(sys.modules, "workbench_kernels", None)
+    yield
+    layerwise._kernel.cache_clear()
+
+
+def test_without_the_package_torch_takes_the_step_and_says_why(absent: None) -> None:
+    assert layerwise_kernel(CPU) is None
+    weight = torch.nn.Parameter(torch.tensor([3.0, 4.0]))
+    weight.grad = torch.ones(2)
+    optimizer = LANS([weight], lr=0.1, weight_decay=0.0)
     optimizer.step()
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        loss.backward()
+    assert float((weight.detach() - torch.tensor([3.0, 4.0])).norm()) == pytest.approx(0.5, rel=1e-4)
+    assert optimizer.path.startswith("torch operations: workbench-kernels is not installed")
 
 
-@compiles
-def test_a_deep_copy_goes_on_alike() -> None:
-    held = parameters()
-    optimizer = LAMB(held, lr=0.01, compile=True, ratio_bounds=(0.1, None))
-    walk(optimizer, held, range(2))
-    # Together, or the copy would step the original's parameters.
-    twins, twin = copy.deepcopy((held, optimizer))
-    walk(optimizer, held, range(2, 4))
-    walk(twin, twins, range(2, 4))
-    assert all(torch.equal(one, other) for one, other in zip(held, twins, strict=True))
-
-
-WITHOUT_COMPILER = """
-import torch, warnings
-from torch import nn
-from workbench.choices.optimizers.lans import LANS
-LANS.fused = False
-weights = [nn.Parameter(torch.linspace(-1, 1, 20_000)) for _ in range(2)]
-plain, asked = LANS(weights[:1], lr=0.1), LANS(weights[1:], lr=0.1)
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    asked.compile_step()
-for weight in weights:
-    weight.grad = weight.detach().cos()
-plain.step(), asked.step()
-assert torch.equal(*weights)
-print([str(each.message) for each in caught if "LANS" in str(each.message)])
-"""
-
-
-@pytest.mark.process
-def test_without_a_compiler_the_eager_step_stays(tmp_path: Path) -> None:
-    environment = os.environ | {"CXX": "/bin/false", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_COMPILER], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "LANS: the compiled step is not available, the eager one is used" in done.stdout
+def test_a_device_without_kernels_is_named(kernel: None) -> None:
+    assert layerwise_path(CPU).startswith("fused kernel of workbench-kernels ")
+    assert "there are kernels for cpu and cuda, not for meta" in layerwise_path(torch.device("meta"))

@@ -226,9 +226,6 @@ class Engine:
     def compile(self, model: TrainingModel) -> None:
         """Make ``model`` compile at its next passes, which are a rehearsal; not called again for the same model."""
 
-    def compile_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Compile the optimizer's step, if that is ever done, without touching weights or state."""
-
     def save_graphs(self, folder: Path) -> None:
         """Write what was made of the model, where that is a file to look into, into ``folder``, made for it."""
 

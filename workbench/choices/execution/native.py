@@ -173,12 +173,6 @@ class NativeEngine(MemorySavingEngine):
             if self._whole is not None:
                 self._whole.add(model)
 
-    def compile_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Of the optimizers that have something to compile."""
-        compile_step = getattr(optimizer, "compile_step", None)
-        if self.compiled and compile_step is not None:
-            compile_step()
-
     def forward(self, model: TrainingModel, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
         """See :meth:`Engine.forward`."""
         if self._whole is None or model not in self._whole:

@@ -12,8 +12,7 @@ from pydantic_core import PydanticCustomError
 from torch import Tensor
 
 from workbench.choices.choice import knob
-from workbench.choices.optimizers.layerwise import LayerwiseOptimizer
-from workbench.choices.optimizers.layerwise_step import Constants, bias_corrections
+from workbench.choices.optimizers.layerwise import Constants, LayerwiseOptimizer, bias_corrections
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 
 
@@ -40,8 +39,8 @@ class LAMB(LayerwiseOptimizer):
         ratio_bounds: least and greatest R, 0 <= least <= greatest; None for no bounds, or for no greatest.
         pre_normalise: divide all gradients by max(1, ||all gradients of this optimizer||) first (NVLAMB).
         adapt_vectors: biases and norms have a ratio, too, and decay as their group says.
-        compile: compile the step of CPU tensors into one pass (see
-            :class:`~workbench.choices.optimizers.layerwise.LayerwiseOptimizer`, also for the state).
+
+    State: see :class:`~workbench.choices.optimizers.layerwise.LayerwiseOptimizer`.
 
     Raises:
         ValueError: a setting out of its range.
@@ -70,7 +69,6 @@ class LAMB(LayerwiseOptimizer):
         ratio_bounds: tuple[float, float | None] | None = None,
         pre_normalise: bool = False,
         adapt_vectors: bool = False,
-        compile: bool = False,
     ) -> None:
         lowest, highest = ratio_bounds or (0.0, None)
         if lowest < 0 or (highest is not None and highest < lowest):
@@ -78,7 +76,6 @@ class LAMB(LayerwiseOptimizer):
         settings = {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "bias_correction": bias_correction,
             "ratio_bounds": ratio_bounds, "pre_normalise": pre_normalise, "adapt_vectors": adapt_vectors,
-            "compile": compile,
         }  # fmt: skip
         super().__init__(params, settings)
 
@@ -100,7 +97,7 @@ class LAMB(LayerwiseOptimizer):
             beta1=beta1, beta2=beta2, norm_eps=0.0, scale=1.0, eps=group["eps"] * root,
             momentum=root / correction, gradient=0.0, decay=group["weight_decay"] if adapts else 0.0,
             rate_momentum=lr, rate_gradient=0.0, lowest=lowest,
-            highest=math.inf if highest is None else highest, adapts=float(adapts),
+            highest=math.inf if highest is None else highest, adapts=adapts,
         )  # fmt: skip
 
 

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from workbench.choices.choice import knob, one_of
-from workbench.choices.optimizers.layerwise import LayerwiseOptimizer
-from workbench.choices.optimizers.layerwise_step import Constants, bias_corrections
+from workbench.choices.optimizers.layerwise import Constants, LayerwiseOptimizer, bias_corrections
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.schedules.schedule import Schedule
 from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
@@ -35,8 +34,8 @@ class LANS(LayerwiseOptimizer):
         betas: decay rates b1, b2 of the moments, in [0, 1).
         eps: added to the gradient's norm and to the denominator, > 0.
         weight_decay: wd, >= 0.
-        compile: compile the step of CPU tensors into one pass (see
-            :class:`~workbench.choices.optimizers.layerwise.LayerwiseOptimizer`, also for the state).
+
+    State: see :class:`~workbench.choices.optimizers.layerwise.LayerwiseOptimizer`.
 
     Raises:
         ValueError: a setting out of its range.
@@ -63,11 +62,8 @@ class LANS(LayerwiseOptimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-6,
         weight_decay: float = 0.01,
-        *,
-        compile: bool = False,
     ) -> None:
-        settings = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "compile": compile}
-        super().__init__(params, settings)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     def _constants(self, group: dict[str, Any], lr: Any, step: float, adapts: bool) -> Constants:
         beta1, beta2 = group["betas"]
