@@ -47,8 +47,9 @@ class Data(Choice):
             yield Problem(f"data.tokenizer.{path}", message)
 
     def notices(self) -> Iterator[Problem]:
-        """What of its text is not read although somebody may expect it: no error, but said before training."""
-        yield from ()
+        """Yield what is said before training: text that is not read, special tokens that are added; no errors."""
+        for path, message in self.tokenizer.notices():
+            yield Problem(f"data.tokenizer.{path}", message)
 
     @property
     def longest(self) -> int:

@@ -83,7 +83,8 @@ class Files(Data):
         }
 
     def notices(self) -> Iterator[Problem]:
-        """Texts of a folder that are left out, since records stand beside them."""
+        """Yield the tokenizer's, and texts of a folder that are left out, since records stand beside them."""
+        yield from super().notices()
         for name in ("paths", "heldout_paths"):
             for text in getattr(self, name):
                 with suppress(DataError, OSError):

@@ -151,15 +151,15 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     target = folder / TOKENIZER_FILE
     # Training documents only: a vocabulary that had seen the held-out text would flatter the held-out loss.
     training = repeats.watch(sides.texts(heldout=False))
-    data.tokenizer.make(training, target)
+    declared = data.tokenizer.make(training, target)
     # Tokenizers need not read all of it, or any; what the held-out text repeats must be known to the end.
     collections.deque(training, maxlen=0)
     tokenizer = Tokenizer.from_file(str(target))
-    added = complete(tokenizer)
+    added = complete(tokenizer, declared)
     if added:
         say(f"the tokenizer has no {', '.join(added)}: added, with new ids")
         target.write_text(tokenizer.to_str(), encoding="utf-8")
-    vocabulary = vocabulary_of(tokenizer, data.tokenizer.asked_size())
+    vocabulary = vocabulary_of(tokenizer, data.tokenizer.asked_size(), declared)
     # Text that happens to contain "[MASK]" is text, not a mask.
     tokenizer.encode_special_tokens = True
     say("turning the text into tokens, once")

@@ -13,6 +13,7 @@ from workbench.choices.data import Files
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokenizers.pretrained import PretrainedTokenizer
 from workbench.choices.data.tokenizers.trained import TrainedTokenizer
+from workbench.models.export import tokenizer_settings
 
 
 def gpt2_like(path, sentences) -> Tokenizer:
@@ -69,6 +70,35 @@ def test_missing_mask_token_is_added_and_said(corpus, tmp_path, sentences):
     assert vocabulary.used == original.get_vocab_size() + 1
     # Stored truncation to 5 tokens would have cut every document.
     assert np.diff(prepared.train.offsets_D1).max() > 20
+
+
+def test_declared_special_tokens_play_their_parts(corpus, tmp_path, sentences):
+    """Names that nobody could guess, one of them not in the vocabulary, in both forms that transformers writes."""
+    tokenizer = gpt2_like(tmp_path / "tokenizer.json", sentences)
+    tokenizer.add_special_tokens(["<begin>", "<stop>", "<empty>", "<what>"])
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    files = {
+        "special_tokens_map.json": {"bos_token": "<begin>", "eos_token": {"content": "<stop>"}, "cls_token": None},
+        "tokenizer_config.json": {"pad_token": "<empty>", "unk_token": {"content": "<what>"}, "mask_token": "<gap>"},
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    prepared = prepared_with(corpus, tmp_path)
+    vocabulary = prepared.vocabulary
+    made = Tokenizer.from_file(prepared.tokenizer_file)
+    ids = (vocabulary.cls, vocabulary.sep, vocabulary.pad, vocabulary.unk, vocabulary.mask)
+    assert [made.id_to_token(number) for number in ids] == ["<begin>", "<stop>", "<empty>", "<what>", "<gap>"]
+    assert prepared.fingerprint["added_special_tokens"] == ["<gap>"]
+    settings = tokenizer_settings(made, vocabulary, 16)
+    assert (settings["pad_token"], settings["unk_token"]) == ("<empty>", "<what>")
+    choice = PretrainedTokenizer(name=str(tmp_path))
+    assert [problem.message for problem in choice.notices()] == [f"'{tmp_path}' has no <gap>: added, with new ids"]
+    before = choice.key({})
+    (tmp_path / "tokenizer_config.json").write_text("{")
+    with pytest.raises(DataError, match=r"tokenizer_config.json' cannot be read"):
+        choice.key({})
+    (tmp_path / "tokenizer_config.json").unlink()
+    assert choice.key({}) != before
 
 
 def test_bert_names_through_transformers(corpus, tmp_path, sentences):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +14,7 @@ from workbench.base.errors import DataError, first_line
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.local_path import hub_answers, local_path
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
+from workbench.choices.data.tokenizers.vocabulary import complete, declared_tokens
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -46,19 +50,46 @@ class PretrainedTokenizer(TokenizerChoice):
         older = {each for form in _OLDER_FILES for each in path.glob(form) if each.is_file()}
         files = [local] if local else sorted(older)
         digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest() if files else None
-        return {**self.model_dump(mode="json"), "sha256": digest}
+        declared = self._declared_beside()
+        return {**self.model_dump(mode="json"), "sha256": digest} | ({"declared": declared} if declared else {})
 
-    def make(self, documents: Iterator[str], target: Path) -> None:
+    def make(self, documents: Iterator[str], target: Path) -> dict[str, str]:
         """Load the tokenizer and write it, without stored truncation and padding.
+
+        Returns:
+            the special tokens that it declares, by transformers' field.
 
         Raises:
             DataError: no such file or name, no network, or a tokenizer that has no fast (Rust) form.
         """
-        tokenizer = self._load()
+        tokenizer, declared = self._load()
         # Stored settings of the source would cut or pad documents silently.
         tokenizer.no_truncation()
         tokenizer.no_padding()
         target.write_text(tokenizer.to_str(), encoding="utf-8")
+        return declared
+
+    def notices(self) -> Iterator[Problem]:
+        """Yield the special tokens that a local tokenizer lacks, which preparation adds."""
+        if (local := self._local_file()) is None:
+            return
+        with suppress(DataError):  # preparation says so
+            if added := _added(local, local.stat().st_mtime_ns, tuple(self._declared_beside().items())):
+                yield Problem("name", f"'{self.name}' has no {', '.join(added)}: added, with new ids")
+
+    def _declared_beside(self) -> dict[str, str]:
+        """Return the special tokens that the files beside a local ``tokenizer.json`` declare."""
+        found: dict[str, str] = {}
+        local = self._local_file()
+        for name in ("special_tokens_map.json", "tokenizer_config.json"):
+            if local is None or local.name != "tokenizer.json" or not (file := local.with_name(name)).is_file():
+                continue
+            try:
+                settings = json.loads(file.read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                raise DataError(f"tokenizer file '{file}' cannot be read: {error}; repair it or remove it") from None
+            found |= declared_tokens(settings if isinstance(settings, dict) else {})
+        return found
 
     def _local_file(self) -> Path | None:
         path = Path(self.name).expanduser()
@@ -66,20 +97,15 @@ class PretrainedTokenizer(TokenizerChoice):
             return path / "tokenizer.json"
         return path if path.is_file() else None
 
-    def _load(self) -> Tokenizer:
-        from tokenizers import Tokenizer
-
+    def _load(self) -> tuple[Tokenizer, dict[str, str]]:
         local = self._local_file()
         for problem in self.problems_here():
             raise DataError(f"tokenizer {problem.message}")
         if local is None:
             return self._load_by_name()
-        try:
-            return Tokenizer.from_file(str(local))
-        except Exception as error:  # the library raises bare Exception for every malformed file
-            raise DataError(f"tokenizer file '{local}' is not a tokenizer.json: {error}") from None
+        return _read(local), self._declared_beside()
 
-    def _load_by_name(self) -> Tokenizer:
+    def _load_by_name(self) -> tuple[Tokenizer, dict[str, str]]:
         from transformers import AutoTokenizer
 
         # transformers would try again for most of a minute, and then look into its cache as we do.
@@ -99,7 +125,22 @@ class PretrainedTokenizer(TokenizerChoice):
             raise DataError(
                 f"tokenizer '{self.name}' has no fast form (tokenizer.json); legal: any fast tokenizer, or 'trained'"
             )
-        return backend  # type: ignore[no-any-return]
+        return backend, declared_tokens(loaded.special_tokens_map)
+
+
+def _read(file: Path) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises bare Exception for every malformed file
+        raise DataError(f"tokenizer file '{file}' is not a tokenizer.json: {error}") from None
+
+
+@functools.lru_cache(maxsize=8)
+def _added(file: Path, changed: int, declared: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """Return the special tokens that preparation adds; a form asks at every key."""
+    return tuple(complete(_read(file), dict(declared)))
 
 
 def _not_a_tokenizer(path: Path) -> str:

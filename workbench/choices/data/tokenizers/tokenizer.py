@@ -28,16 +28,23 @@ class TokenizerChoice(Choice):
         """What of it this machine lacks and cannot fetch, told at once; paths are those of its own knobs."""
         yield from ()
 
+    def notices(self) -> Iterator[Problem]:
+        """Yield what is said about it before training, by knob."""
+        yield from ()
+
     def asked_size(self) -> int:
         """Ids the recipe asks for at least (0: as many as the tokenizer has)."""
         return 0
 
-    def make(self, documents: Iterator[str], target: Path) -> None:
+    def make(self, documents: Iterator[str], target: Path) -> dict[str, str]:
         """Write ``tokenizer.json`` at ``target``; preparation adds a start, end or mask token where there is none.
 
         Args:
             documents: the training documents, in order; read only by tokenizers that learn from them.
             target: the file to write; what it replaces, if anything, is lost.
+
+        Returns:
+            the special tokens that the tokenizer declares outside this file, by transformers' field (``bos_token``).
 
         Raises:
             DataError: the named tokenizer cannot be had, or the corpus is too small for the vocabulary.

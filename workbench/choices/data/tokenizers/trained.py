@@ -59,7 +59,7 @@ class TrainedTokenizer(TokenizerChoice):
         """The vocabulary size asked for; a small corpus may fill less of it."""
         return self.vocabulary_size
 
-    def make(self, documents: Iterator[str], target: Path) -> None:
+    def make(self, documents: Iterator[str], target: Path) -> dict[str, str]:
         """Learn the vocabulary from an evenly spread sample of the documents and write ``tokenizer.json``.
 
         Raises:
@@ -75,6 +75,7 @@ class TrainedTokenizer(TokenizerChoice):
         _frame_documents(tokenizer)
         # Not the library's own save: its errors are bare exceptions, which a full disk could not be told by.
         target.write_text(tokenizer.to_str(), encoding="utf-8")
+        return {}
 
 
 def spread_sample(documents: Iterator[str], count: int, characters: int) -> list[str]:
