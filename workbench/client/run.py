@@ -126,11 +126,14 @@ class Run(Awaited["Result"]):
         """
         return read_telemetry(self.folder.telemetry)
 
+    @staticmethod
+    def check_target(target_loss: object) -> None:
+        """Raise RunError unless ``target_loss`` is None or a loss in nats that a run could reach."""
+        pkgutil.resolve_name("workbench.store.result:check_target")(target_loss)
+
     @property
     def result(self) -> Result:
-        """What the run has achieved (so far): losses, floors, what was learned, speed.
-
-        Never raises for a run that is going, failed or never began: ``state`` says so, and unknown values are None.
+        """Return what the run has achieved so far: losses, baselines, speed. Unknown values are None; never raises.
 
         Returns:
             run, name, path, state, steps, tokens, seconds (of training), tokens_per_second, train_loss, heldout_loss,

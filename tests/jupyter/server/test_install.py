@@ -57,7 +57,7 @@ def test_a_wheel_brings_both_extensions(tmp_path: Path) -> None:
         # What it loads when a run is watched lies beside it, and is what kernels send.
         for file in (script, "static/remoteEntry.css", "static/monitor.js", "static/monitor.css"):
             assert f"{place}/{file}" in names
-        sent = REPOSITORY / "workbench" / "ui" / "static" / "monitor.js"
+        sent = REPOSITORY / "workbench" / "jupyter" / "static" / "monitor.js"
         assert archive.read(names[f"{place}/static/monitor.js"]) == sent.read_bytes()
         assert not [name for name in archive.namelist() if "node_modules" in name]
 
