@@ -114,7 +114,8 @@ def test_ctrl_c_stops_both(recipes, tmp_path):
         files.append(str(recipe.with_(budget={"amount": 1e6, "unit": "seconds"}).save(tmp_path / f"{index}.json")))
     code = (
         "import signal, sys; from pathlib import Path; from rich.console import Console\n"
-        "from workbench.experiments import demo; from workbench.recipes import presets; from workbench.recipes.recipe import Recipe\n"
+        "from workbench.experiments import demo; from workbench.recipes import presets\n"
+        "from workbench.recipes.recipe import Recipe\n"
         # As in a terminal, also where the tests were started in the background, which ignores it.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"presets.demo_baseline, presets.demo_fast = [lambda s, f=f: Recipe.load(f) for f in {files!r}]\n"
