@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,29 @@ def test_half_a_surrogate_pair_and_endless_nesting_are_named(tmp_path):
     path.write_text("[" * 200_000 + "\n")
     with pytest.raises(DataError, match="line 1 is not JSON"):
         list(read_documents(path, "text", 0))
+
+
+def test_line_ends_of_every_system_give_the_same_text(tmp_path):
+    """A vocabulary that had learned a carriage return would score another text."""
+    lines = ["first line", "second", "", "after a blank one"] * 40
+    found = []
+    for number, end in enumerate(("\n", "\r\n", "\r")):
+        (tmp_path / f"{number}.txt").write_bytes(end.join(lines).encode())
+        (tmp_path / f"{number}.jsonl").write_text(json.dumps({"text": end.join(lines)}) + end)
+        found += [list(read_documents(tmp_path / f"{number}.{kind}", "text", 0)) for kind in ("txt", "jsonl")]
+    (tmp_path / "3.txt").write_bytes("\r\n".join(lines).encode())
+    assert all(documents == ["\n".join(lines)] for documents in found)
+    (tmp_path / "lf.txt").write_bytes("\n".join(lines).encode())
+    assert list(read_documents(tmp_path / "3.txt", "text", 60)) == list(read_documents(tmp_path / "lf.txt", "text", 60))
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+def test_control_characters_of_a_wrong_conversion_are_refused_with_the_way_out(tmp_path, name):
+    """Quotes of cp1252 that were read as latin1."""
+    text = "\u201cquoted\u201d".encode("cp1252").decode("latin1")
+    line = f'{{"text": "{text}"}}\n'
+    (tmp_path / name).write_text(line * 7 + '{"text": "fine"}\n' * 10_000, encoding="utf-8")
+    list(read_documents(tmp_path / name, "text", 0))
+    (tmp_path / name).write_text('{"text": "fine"}\n' + line * 8, encoding="utf-8")
+    with pytest.raises(DataError, match=r"line 9 holds 16 control characters .*iconv -f cp1252 -t utf-8"):
+        list(read_documents(tmp_path / name, "text", 0))

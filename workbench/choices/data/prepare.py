@@ -27,7 +27,7 @@ from workbench.choices.data.tokens import PreparedData, TokenStore, Vocabulary
 from workbench.ops.remembered import FOLDER, recalled, remember
 from workbench.telemetry.streams import number
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """Part of the cache key: raise it whenever the same text would give other tokens."""
 FEWEST_HELDOUT_TOKENS = 64
 """A score of fewer tokens says nothing."""

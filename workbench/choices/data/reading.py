@@ -6,6 +6,7 @@ import codecs
 import gzip
 import json
 import lzma
+import re
 import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,6 +24,10 @@ EXTRA = "install it with: pip install 'workbench[files]'"
 BLOCK_BYTES = 1 << 20
 BEGINNING_BYTES = 4096
 """Of a text, looked at to tell its encoding."""
+_SECOND_CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")
+"""Not U+0085, which some systems end lines with."""
+FEWEST_CONTROLS, MOST_CONTROLS = 16, 1 / 5000
+"""Large corpora hold a few by accident; of a wrongly converted text, quotes and dashes are one in a hundred."""
 MOST_STRANGE = 0.02
 """Share of control and unknown characters up to which bytes count as text: random ones have more than four times it."""
 
@@ -92,6 +97,7 @@ def cut_text(lines: Iterator[str], characters: int) -> Iterator[str]:
 def _lines(path: Path) -> Iterator[str]:
     """Lines of a text file; a byte-order mark at its start is dropped."""
     begin, lines = 0, _raw_lines(path)
+    controls = characters = 0
     for number, line in enumerate(lines):
         try:
             text = line.decode("utf-8")
@@ -103,8 +109,21 @@ def _lines(path: Path) -> Iterator[str]:
             # Letters of UTF-16 without a mark at its start are valid UTF-8, with a zero beside each.
             advice = _advice(_beginning(line, lines), "if it is UTF-16, convert it with")
             raise DataError(f"'{path}' is no plain text: a zero byte in line {number + 1:,}; {advice}")
-        yield text.removeprefix("\ufeff") if number == 0 else text
+        controls += 0 if text.isascii() else len(_SECOND_CONTROLS.findall(text))
+        characters += len(text)
+        if controls >= FEWEST_CONTROLS and controls > MOST_CONTROLS * characters:
+            raise DataError(
+                f"'{path}' up to line {number + 1:,} holds {controls} control characters (U+0080 to U+009F), which a "
+                "text converted from the wrong encoding has: convert the original with iconv -f cp1252 -t utf-8, or "
+                "remove them with perl -CSD -pi -e 's/[\\x{80}-\\x{9f}]//g'"
+            )
+        yield with_line_feeds(text.removeprefix("\ufeff") if number == 0 else text)
         begin += len(line)
+
+
+def with_line_feeds(text: str) -> str:
+    """Return a text whose lines end in ``\\n``, so that it means the same from every system."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def not_utf8(path: Path) -> str:
@@ -132,7 +151,9 @@ def encoding_of(data: bytes) -> str:
         # Of western letters the upper half is zero: before them in big endian, after them in little.
         likely = "utf-16be" if data[::2].count(0) > data[1::2].count(0) else "utf-16le"
     else:
-        likely = "latin1"
+        # latin1 has control characters where cp1252 has quotes and dashes, and gaps, and others have letters.
+        western = ("latin1",) if not any(0x80 <= byte <= 0x9F for byte in data) else ("cp1252", "cp1251", "latin1")
+        return next((encoding for encoding in western if _is_text(data, encoding)), "")
     return likely if _is_text(data, likely) else ""
 
 
@@ -143,7 +164,6 @@ def _is_text(data: bytes, encoding: str) -> bool:
         text = codecs.getincrementaldecoder(encoding)().decode(data)
     except UnicodeDecodeError:
         return False
-    # Other texts of 8 bits a letter have letters where latin1 has its second set of control characters.
     strange = ("Cc", "Cn", "Co", "Cs") if encoding != "latin1" else ()
     found = sum(not c.isspace() and (c < " " or c == "\x7f" or unicodedata.category(c) in strange) for c in text)
     return found <= MOST_STRANGE * len(text)
@@ -273,4 +293,4 @@ def text_of(record: Mapping[str, Any], field: str, where: str) -> str:
             f"{where}: field '{field}' is not Unicode text: a lone surrogate {value[error.start]!r} at character "
             f"{error.start:,}; repair or remove that record"
         ) from None
-    return value
+    return with_line_feeds(value)
