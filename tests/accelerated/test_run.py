@@ -240,10 +240,10 @@ class TestTheRunFolder:
         assert run.status == "finished"
         assert result["heldout_loss"] == run.view().evaluations["heldout"][-1]["loss"]
         assert len(run.view().evaluations["heldout"]) == 2
-        assert run.view().yardstick.title == "held-out loss"
-        assert run.view().yardstick.floors is None
+        assert run.view().references.title == "held-out loss"
+        assert run.view().references.baselines is None
         (begun,) = [event for event in run.telemetry().events if event["kind"] == "start"]
-        assert "no floors" in begun["text"]
+        assert "no baselines" in begun["text"]
         assert run.report().stat().st_size > 100_000
         recipe = json.loads(run.folder.recipe.read_text())
         assert recipe["architecture"] == {
@@ -273,10 +273,10 @@ class TestTheRunFolder:
             budget={"amount": 2, "unit": "steps", "evaluations": 1}, optimizer={"kind": "adamw", "lr": 1e-12},
         )  # fmt: skip
         run.wait()
-        floor = run.view().yardstick.floors
+        baseline = run.view().references.baselines
         expected = -0.5 * math.log(0.5) - 0.5 * math.log(0.5 / 29)
-        assert floor is not None
-        assert floor.unigram == pytest.approx(expected, rel=0.1)
+        assert baseline is not None
+        assert baseline.unigram == pytest.approx(expected, rel=0.1)
         assert run.result["learned"] == "nothing yet"
         first = run.result["heldout_loss"]
         again = start(

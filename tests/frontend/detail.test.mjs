@@ -6,7 +6,7 @@ import { Store } from "../../workbench/jupyter/frontend/src/store.js";
 import { block, clock, delta, snapshot } from "./block.mjs";
 
 /** A page that holds every hundredth of a hundred thousand records. */
-function thinned() {
+function downsampled() {
   const store = new Store();
   const steps = Int32Array.from({ length: 1000 }, (_, i) => 100 * (i + 1));
   const [header] = snapshot(1, [], { clock: 1000, sparse: [[0, 1000, 100000]] });
@@ -23,7 +23,7 @@ function answer(ask, from, to) {
 }
 
 test("everything in sight, or a short run, lacks nothing", () => {
-  const store = thinned();
+  const store = downsampled();
   assert.equal(lacking(store.runs, ["loss"], null, "step"), null);
   const short = new Store();
   short.receive(...snapshot(1, [9, 8, 7]), 0);
@@ -31,7 +31,7 @@ test("everything in sight, or a short run, lacks nothing", () => {
 });
 
 test("zoomed into a long run, a page asks for that stretch and some beyond, on any axis", () => {
-  const { runs } = thinned();
+  const { runs } = downsampled();
   const { spans, names, points } = lacking(runs, ["loss", "lr"], [50_000, 50_200], "step");
   assert.deepEqual([spans, names], [[[49_900, 50_300]], ["loss", "lr"]]);
   assert.ok(points >= 2000);
@@ -40,7 +40,7 @@ test("zoomed into a long run, a page asks for that stretch and some beyond, on a
 });
 
 test("the answer is drawn in its stretch, and nothing lacks there any more", () => {
-  const store = thinned();
+  const store = downsampled();
   const question = store.details.next(lacking(store.runs, ["loss"], [50_000, 50_200], "step"), 1000);
   const before = store.runs[0].line("loss", "step").x.length;
   assert.equal(store.receive(...answer(question.ask, 49_900, 50_300), 1100).changed, true);
@@ -54,7 +54,7 @@ test("the answer is drawn in its stretch, and nothing lacks there any more", () 
 });
 
 test("what is appended since is exact and needs no question", () => {
-  const store = thinned();
+  const store = downsampled();
   store.receive(...delta(2, 100_000, Array.from({ length: 50 }, () => 1)), 0);
   assert.equal(lacking(store.runs, ["loss"], [100_001, 100_050], "step"), null);
   assert.ok(lacking(store.runs, ["loss"], [99_990, 100_050], "step"));

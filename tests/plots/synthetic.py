@@ -15,9 +15,9 @@ from workbench.store.state import write_state
 from workbench.store.view import RunView
 from workbench.telemetry.streams import TelemetryWriter
 
-ENTROPY, NEIGHBOURS, TRAINING_FLOOR = 6.2, 4.1, 5.7
-FLOORS = {
-    "unigram_entropy": ENTROPY, "bigram_entropy": NEIGHBOURS, "training_floor": TRAINING_FLOOR,
+ENTROPY, NEIGHBOURS, TRAINING_BASELINE = 6.2, 4.1, 5.7
+BASELINES = {
+    "unigram_entropy": ENTROPY, "bigram_entropy": NEIGHBOURS, "training_floor": TRAINING_BASELINE,
     "score": {"kind": "masked-only", "version": 2, "positions": 4096, "tokens": 32768, "bytes": 15000},
 }  # fmt: skip
 
@@ -88,14 +88,14 @@ def trained(
         "bits_per_byte": heldout[-1]["loss"] / 3, "learned": "context", "mfu": 0.31, "parameters": 4_200_000,
         "useful_flops": 1e13, "stopped_early": False,
     }  # fmt: skip
-    write_json(folder.evaluations, {**FLOORS, "heldout": heldout, "result": result})
+    write_json(folder.evaluations, {**BASELINES, "heldout": heldout, "result": result})
     write_json(
         folder.environment,
         {
             "python": "3.12.1", "packages": {"torch": "2.13.0", "numpy": "2.4.6"}, "git": "abc1234", "host": "here",
             "device": "CPU, 2 cores", "cores": 2, "threads": 1, "gemm_flops": 3.1e11, "peak_flops": None,
             "data": {"documents": 10, "sources": {"numpy": "2.4.6"}}, "attention": "plain", "parameters": 4_200_000,
-            "compile_seconds": 3.5, **FLOORS,
+            "compile_seconds": 3.5, **BASELINES,
         },
     )  # fmt: skip
     return RunView.read(folder)
@@ -106,8 +106,8 @@ def as_before(view: RunView) -> RunView:
     old = {"unigram_entropy": ENTROPY}
     return replace(
         view,
-        evaluations={key: value for key, value in view.evaluations.items() if key not in FLOORS} | old,
-        environment={key: value for key, value in view.environment.items() if key not in FLOORS} | old,
+        evaluations={key: value for key, value in view.evaluations.items() if key not in BASELINES} | old,
+        environment={key: value for key, value in view.environment.items() if key not in BASELINES} | old,
     )
 
 

@@ -1,4 +1,4 @@
-"""Curves: axes, smoothing without lag, thinning that keeps spikes."""
+"""Curves: axes, smoothing without lag, downsampling that keeps spikes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from workbench.plots.curves import Curve, axes_of, curve, heldout_curve, heldout_scores, smooth, thin, x_at_steps
+from workbench.plots.curves import Curve, axes_of, curve, downsample, heldout_curve, heldout_scores, smooth, x_at_steps
 from workbench.telemetry.streams import Telemetry
 
 
@@ -58,7 +58,7 @@ def test_smooth_equals_the_written_out_weighted_mean(share):
 def test_smooth_goes_by_steps_on_every_axis(view):
     over_steps, over_seconds = (smooth(curve(view, "loss", x)) for x in ("step", "seconds"))
     np.testing.assert_allclose(over_seconds.y_N, over_steps.y_N)
-    np.testing.assert_array_equal(thin(over_seconds, 20).steps_N[[0, -1]], over_steps.x_N[[0, -1]])
+    np.testing.assert_array_equal(downsample(over_seconds, 20).steps_N[[0, -1]], over_steps.x_N[[0, -1]])
 
 
 def test_smooth_has_no_lag_on_a_line_and_does_not_end_in_the_last_raw_value():
@@ -80,12 +80,12 @@ def test_a_rate_is_smoothed_over_the_time_that_it_stands_for():
 def test_thin_keeps_spikes_and_order():
     y = np.zeros(100_000)
     y[77_777], y[12_345] = 9.0, -9.0
-    few = thin(Curve(np.arange(100_000.0), y), 500)
+    few = downsample(Curve(np.arange(100_000.0), y), 500)
     assert len(few) <= 502
     assert few.y_N.max() == 9.0
     assert few.y_N.min() == -9.0
     assert (np.diff(few.x_N) > 0).all()
-    all_nan = thin(Curve(np.arange(5000.0), np.full(5000, np.nan)), 100)
+    all_nan = downsample(Curve(np.arange(5000.0), np.full(5000, np.nan)), 100)
     assert np.isnan(all_nan.y_N).all()
 
 

@@ -12,7 +12,7 @@ from workbench.plots.loss import LOSS_LINES, loss_figure
 from workbench.telemetry.quantities import run_colour
 from workbench.telemetry.streams import Telemetry
 
-from .synthetic import ENTROPY, NEIGHBOURS, TRAINING_FLOOR, as_before
+from .synthetic import ENTROPY, NEIGHBOURS, TRAINING_BASELINE, as_before
 
 
 def _traces(figure):
@@ -29,7 +29,7 @@ def test_raw_smoothed_heldout_entropy_and_target(view):
     assert "at the end on all of them. Vertical lines: events" in LOSS_LINES, "as drawn"
     assert list(traces[f"word frequencies {ENTROPY:.2f}"].y) == [ENTROPY, ENTROPY]
     assert list(traces[f"neighbours {NEIGHBOURS:.2f}"].y) == [NEIGHBOURS, NEIGHBOURS]
-    assert list(traces[f"training without context {TRAINING_FLOOR:.2f}"].y) == [TRAINING_FLOOR, TRAINING_FLOOR]
+    assert list(traces[f"training without context {TRAINING_BASELINE:.2f}"].y) == [TRAINING_BASELINE, TRAINING_BASELINE]
     assert list(traces["target 5.00"].y) == [5.0, 5.0]
 
 

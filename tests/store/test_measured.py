@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.plots.synthetic import ENTROPY, FLOORS, NEIGHBOURS, trained
+from tests.plots.synthetic import BASELINES, ENTROPY, NEIGHBOURS, trained
 from workbench.store.measured import bits_per_byte, heldout_loss, learned_in_words, measured, progress_line
 from workbench.store.view import RunView
 from workbench.telemetry.streams import Telemetry
@@ -18,7 +18,7 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> RunView:
 
 
 def _ending_at(view, loss):
-    return replace(view, evaluations={**FLOORS, "result": {"heldout_loss": loss}})
+    return replace(view, evaluations={**BASELINES, "result": {"heldout_loss": loss}})
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_is_not_known_yet_of_a_run_that_goes_on(view):
 
 def test_what_is_known_before_the_first_evaluation(view):
     early = replace(view, evaluations={})
-    assert early.yardstick.floors == (ENTROPY, NEIGHBOURS)
+    assert early.references.baselines == (ENTROPY, NEIGHBOURS)
     assert heldout_loss(replace(early, state={"heldout_loss": 7.5})) == 7.5
     assert bits_per_byte(early) is None
     running = replace(view, evaluations={**view.evaluations, "result": None})

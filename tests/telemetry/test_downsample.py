@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from workbench.telemetry import downsample as thinned
+from workbench.telemetry import downsample
 from workbench.telemetry import streams as telemetry
 from workbench.telemetry.streams import read_telemetry, stream_path
 
@@ -55,7 +55,7 @@ def test_what_a_resumed_run_takes_again_is_forgotten(tmp_path: Path) -> None:
 
 
 def test_layers_of_a_long_run_are_evenly_spread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thinned, "LAYER_RECORDS", 100)
+    monkeypatch.setattr(downsample, "LAYER_RECORDS", 100)
     write(tmp_path, "layers", [{"step": step, "keep": [1.0]} for step in range(1, 3_001)])
     steps = [record["step"] for record in read_telemetry(tmp_path).layers]
     assert 100 <= len(steps) <= 200

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from workbench.choices.depth.plan import STATES as PLAN_STATES
-from workbench.telemetry.baselines import Floors, Learned, Yardstick, learned_briefly
+from workbench.telemetry.baselines import Baselines, Learned, References, learned_briefly
 from workbench.telemetry.quantities import (
     ENTROPY_EVERY,
     LAYER_STATES,
@@ -65,8 +65,8 @@ def test_every_quantity_is_explained_and_the_page_has_the_words():
 
 
 def test_every_line_of_a_loss_plot_has_a_dash():
-    yardstick = Yardstick("masked-only", Floors(6.0, 4.0), training_floor=5.5)
-    assert list(LEVEL_DASHES) == [*yardstick.levels, "target"]
+    references = References("masked-only", Baselines(6.0, 4.0), training_baseline=5.5)
+    assert list(LEVEL_DASHES) == [*references.levels, "target"]
 
 
 def test_states_read_without_colours():

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from workbench.accelerated.baselines import unigram_baseline
 from workbench.accelerated.batches import OwnBatch, OwnSteps, epoch_of, length_of
-from workbench.accelerated.floors import unigram_floor
 from workbench.accelerated.model import Look, LossFunction, OwnTraining, loss_of_model, quiet
 from workbench.accelerated.stack import OwnBackbone
 from workbench.base.errors import DataError
@@ -23,13 +23,15 @@ from workbench.recipes.recipe import Recipe
 from workbench.store.folder import RunFolder
 from workbench.training.assemble import Assembled, build_optimizer
 from workbench.training.batches import StepBatch, Steps, StepShape
-from workbench.training.evaluate import DURING, YARDSTICK, Evaluation
+from workbench.training.evaluate import DURING, REFERENCE_KEYS, Evaluation
 
 NO_VOCABULARY = Vocabulary(0, 0, 0, 0, 0, 0, 0)
 NO_HELDOUT = (
     "no held-out loss, since there are no held-out data: give a second loader, accelerate(model, loader, heldout)"
 )
-NO_FLOORS = "the held-out loss is not one of predicted tokens as far as can be seen, so there are no floors for it"
+NO_BASELINES = (
+    "the held-out loss is not one of predicted tokens as far as can be seen, so there are no baselines for it"
+)
 
 
 @dataclass
@@ -89,7 +91,7 @@ class OwnTask:
         look: Look,
     ) -> None:
         self._recipe, self._model, self._loader, self._heldout, self._look = recipe, model, loader, heldout, look
-        self.scored, self.note = heldout is not None, NO_HELDOUT if heldout is None else NO_FLOORS
+        self.scored, self.note = heldout is not None, NO_HELDOUT if heldout is None else NO_BASELINES
         self.fingerprint: dict[str, Any] = recipe.to_dict()["data"]
         self.backbone = OwnBackbone(model, layers)
         self._training = OwnTraining(model, loss, self.backbone, recipe.objective)
@@ -113,14 +115,17 @@ class OwnTask:
         )  # fmt: skip
         return self._assembled
 
-    def yardstick(self, say: Say) -> dict[str, Any]:
-        """A score of its own kind; with the floor of word frequencies where the model's own loss predicts tokens."""
-        floor = None
+    def references(self, say: Say) -> dict[str, Any]:
+        """A score of its own kind; with the baseline of word frequencies where the model's own loss predicts tokens."""
+        baseline = None
         if self._heldout is not None and self._training.loss is loss_of_model:
-            floor = unigram_floor(self._model, self._loader, self._heldout, self._recipe.seed)
-        if floor is not None:
+            baseline = unigram_baseline(self._model, self._loader, self._heldout, self._recipe.seed)
+        if baseline is not None:
             self.note = ""
-        return dict.fromkeys(YARDSTICK) | {"score": {"kind": "own-loss", "version": 1}, "unigram_entropy": floor}
+        return dict.fromkeys(REFERENCE_KEYS) | {
+            "score": {"kind": "own-loss", "version": 1},
+            "unigram_entropy": baseline,
+        }
 
     def evaluate(self, recipe: Recipe, *, final: bool) -> Evaluation:
         """Mean loss over the held-out loader, all layers that exist running; during training over an eighth of it.

@@ -13,7 +13,7 @@ import torch
 from workbench.bench.contender import begin
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
-from workbench.choices.objectives.text_floors import text_floors
+from workbench.choices.objectives.text_baselines import text_baselines
 from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import assemble, heldout_set
 from workbench.training.evaluate import evaluate
@@ -71,7 +71,7 @@ def serve(answer: Callable[[Recipe, PreparedData, dict[str, Any]], dict[str, Any
     """
     stage, setting, recipe = begin()
     prepared = prepare(recipe.data)
-    floors = text_floors(prepared, heldout_set(recipe, prepared), say=print)
+    floors = text_baselines(prepared, heldout_set(recipe, prepared), say=print)
     stage.say({"ready": {"unigram_entropy": floors.unigram, "bigram_entropy": floors.neighbours}})
     while (message := stage.next()) is not None:
         stage.say(answer(Recipe(**message["recipe"]), prepared, setting))

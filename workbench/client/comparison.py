@@ -12,7 +12,7 @@ from workbench.store.folder import RunFolder, read_object
 from workbench.store.measured import last_result, memory_for_training
 from workbench.store.result import Result
 from workbench.store.view import RunView
-from workbench.telemetry.baselines import SCORE_TITLES, Yardstick
+from workbench.telemetry.baselines import SCORE_TITLES, References
 from workbench.telemetry.quantities import MEMORY_FOR_TRAINING, SECONDS_TRAINED
 from workbench.telemetry.scored_text import OTHER_KINDS, OTHER_TEXT, ScoredText
 from workbench.telemetry.streams import RECENT, number
@@ -56,7 +56,7 @@ def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None
     views = [RunView.read(folder) for folder in folders] if views is None else views
     numbers = [_numbers(view) for view in views]
     called = titles(folders)
-    unlike, why = _unlike(folders, [view.yardstick for view in views])
+    unlike, why = _unlike(folders, [view.references for view in views])
     names = [{"id": view.id, "name": title, "status": view.status}
              for view, title in zip(views, called, strict=True)]  # fmt: skip
     parts = [run["name"] for run, found in zip(names, numbers, strict=True)
@@ -120,9 +120,9 @@ def worded_differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[st
     ]
 
 
-def _unlike(folders: Sequence[RunFolder], yardsticks: Sequence[Yardstick]) -> tuple[tuple[str, ...], list[str]]:
+def _unlike(folders: Sequence[RunFolder], references: Sequence[References]) -> tuple[tuple[str, ...], list[str]]:
     """The losses that do not compare between these runs, and the sentence that says why; nothing where all do."""
-    kinds = {yardstick.score: SCORE_TITLES[yardstick.score] for yardstick in yardsticks}
+    kinds = {each.score: SCORE_TITLES[each.score] for each in references}
     if len(kinds) > 1:
         why = f": {OTHER_KINDS}" if {"next-token", "masked-only"} <= kinds.keys() else ""
         return _LOSSES, [f"No best loss: scores of different kinds ({', '.join(kinds.values())}){why}."]

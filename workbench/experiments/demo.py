@@ -187,7 +187,7 @@ def judge(views: Sequence[RunView]) -> None:
     Raises:
         TargetMissed: it did not.
     """
-    loss, floor = heldout_loss(views[-1]), views[-1].yardstick.levels.get("word frequencies")
+    loss, floor = heldout_loss(views[-1]), views[-1].references.levels.get("word frequencies")
     if loss is None or floor is None or not loss <= floor - LEARNED_NATS:
         raise TargetMissed(
             f"{plain(views[-1].name)} ended at held-out loss {decimal(loss, 3)}, less than {LEARNED_NATS} nats below "

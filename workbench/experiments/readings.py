@@ -11,7 +11,7 @@ from workbench.experiments.budget import Share
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.state import DISK_FULL, actual_status, read_state
 from workbench.store.trash import wherever
-from workbench.telemetry.baselines import Yardstick
+from workbench.telemetry.baselines import References
 
 Status = Literal["missing", "going", "lost", "stopped", "failed", "done"]
 """``stopped`` by the experiment itself, which did not need it any more."""
@@ -121,7 +121,7 @@ def _done(evaluations: Mapping[str, Any]) -> Reading:
     result = evaluations.get("result")
     result = result if isinstance(result, dict) else {}
     loss, bits, seconds = (number(result.get(key)) for key in ("heldout_loss", "bits_per_byte", "seconds"))
-    learned = Yardstick.of(evaluations, {}, causal=False).learned(loss)
+    learned = References.of(evaluations, {}, causal=False).learned(loss)
     left = learned in ("neighbours", "context")
     return Reading(
         "done", loss, bits, left, "finished", 1.0, seconds=seconds, heldout=heldout_of(evaluations),

@@ -10,7 +10,7 @@ from workbench.base.text import many
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.modular import Modular
 from workbench.recipes.recipe import Recipe
-from workbench.telemetry.baselines import Yardstick
+from workbench.telemetry.baselines import References
 from workbench.telemetry.streams import number
 from workbench.training.evaluate import points_until
 
@@ -105,13 +105,13 @@ def _again(facts: dict[str, Any], beyond: Mapping[str, str]) -> str:
 def _facts(recipe: Recipe, evaluations: dict[str, Any], facts: dict[str, Any], beyond: Mapping[str, str]) -> str:
     losses = [(each["step"], number(each.get("loss"))) for each in points_until(evaluations, facts["step"])]
     points = [(step, loss) for step, loss in losses if not math.isnan(loss)]
-    yardstick = Yardstick.of(evaluations, {}, causal=recipe.objective.causal)
+    references = References.of(evaluations, {}, causal=recipe.objective.causal)
     finished = recipe.architecture.layers
     rows = {
-        yardstick.title: f"{points[-1][1]:.4f} nats at step {points[-1][0]}" if points else "not evaluated",
-        "losses without context": "; ".join(f"{name} {nats:.4f}" for name, nats in yardstick.levels.items())
+        references.title: f"{points[-1][1]:.4f} nats at step {points[-1][0]}" if points else "not evaluated",
+        "losses without context": "; ".join(f"{name} {nats:.4f}" for name, nats in references.levels.items())
         or "not known",
-        "learned": (yardstick.learned(points[-1][1]) if points else None) or "not known",
+        "learned": (references.learned(points[-1][1]) if points else None) or "not known",
         "parameters": f"{facts['parameters']:,}",
         "layers": str(facts["layers"])
         + (f" of {finished}: the run had not grown up" if facts["layers"] < finished else ""),

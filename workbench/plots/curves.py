@@ -1,4 +1,4 @@
-"""Curves out of a run's telemetry: one x axis of four, smoothed, thinned for drawing.
+"""Curves out of a run's telemetry: one x axis of four, smoothed, downsampled for drawing.
 
 Shape legend: N points of a curve, K steps asked for.
 """
@@ -129,7 +129,7 @@ def smooth(line: Curve, share: float = SMOOTHING, *, rate: bool = False) -> Curv
 
     Both sides count alike at the beginning, so that the line does not lag behind a loss that falls; towards the end it
     looks back only, or it would end in a spike of noise. Weights fall with the distance in steps, not per sample, so a
-    thinned curve is smoothed like the whole.
+    downsampled curve is smoothed like the whole.
 
     Args:
         line: the raw curve; points that are not finite count for nothing.
@@ -168,7 +168,7 @@ def _faded(at_N: np.ndarray, value_N: np.ndarray) -> np.ndarray:
     return out_N
 
 
-def thin(line: Curve, points: int = 1200) -> Curve:
+def downsample(line: Curve, points: int = 1200) -> Curve:
     """At most about ``points`` points: the lowest and the highest of each bucket, so that no spike disappears."""
     if len(line) <= points:
         return line

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def facts(view: RunView) -> dict[str, str]:
     """Rows of a run's table: label -> formatted value, ``-`` where the run has not said it (yet)."""
-    levels = view.yardstick.levels
+    levels = view.references.levels
     mfu = measured(view, "mfu")
     parameters = measured(view, "parameters")
     if parameters is None:
@@ -23,7 +23,7 @@ def facts(view: RunView) -> dict[str, str]:
     return {
         "state": str(view.status),
         "held-out loss (nats)": decimal(heldout_loss(view), 3),
-        "score": view.yardstick.title,
+        "score": view.references.title,
         "bits per byte": decimal(bits_per_byte(view), 3),
         "word frequencies (nats)": decimal(levels.get("word frequencies"), 3),
         "neighbours (nats)": decimal(levels.get("neighbours"), 3),

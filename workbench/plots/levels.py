@@ -1,4 +1,4 @@
-"""Losses to compare curves with, floors and a target, and which of them a plot shows."""
+"""Losses to compare curves with, baselines and a target, and which of them a plot shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from workbench.store.view import RunView
 
 NEAR = 0.35
-"""A floor further from the curves than this share of their span stays outside the plot, where it would squeeze the
+"""A baseline further from the curves than this share of their span stays outside the plot, where it would squeeze the
 curves; the legend names it."""
 _AIR = 0.06
 _TOO_FEW, _FEW, _TRIMMED, _FENCE, _FAR_OUT, _RECENT, _SAMPLED = 5, 8, 0.02, 1.5, 3.0, 5, 2000
@@ -28,7 +28,7 @@ class Level(NamedTuple):
 def levels_of(views: Sequence[RunView], target: float | None = None) -> list[Level]:
     """The lines of some runs, ascending; runs on one text share theirs."""
     # Rounding merges levels that differ by float noise.
-    found = {(name, round(nats, 3)) for view in views for name, nats in view.yardstick.levels.items()}
+    found = {(name, round(nats, 3)) for view in views for name, nats in view.references.levels.items()}
     found |= {("target", target)} if target is not None else set()
     return [Level(*each) for each in sorted(found, key=lambda level: level[1])]
 
@@ -69,7 +69,7 @@ def robust_range(values_N: np.ndarray, log: bool = False) -> tuple[float, float]
 
 
 def loss_range(losses: Iterable[np.ndarray], levels: Sequence[Level], log: bool = False) -> tuple[float, float] | None:
-    """Lowest and highest loss of a plot: curves without their spikes, a target, and the floors that are near.
+    """Lowest and highest loss of a plot: curves without their spikes, a target, and the baselines that are near.
 
     Args:
         losses: of each curve, any shape (N,), in nats.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
-from workbench.plots.curves import ALL_SCORED, Curve, curve, heldout_curve, heldout_scores, smooth, thin
+from workbench.plots.curves import ALL_SCORED, Curve, curve, downsample, heldout_curve, heldout_scores, smooth
 from workbench.plots.figure import EVENTS, finish, label_stages, require, span, x_title
 from workbench.plots.levels import level_text, levels_of, loss_range
 from workbench.plots.palette import placed, plotly_dash, plotly_text
@@ -44,8 +44,8 @@ def loss_figure(
     """Loss in nats over steps, tokens or seconds.
 
     Per run: the raw training loss, thin; the same smoothed, thick; held-out losses as rings, the one on all tokens
-    filled and joined to no other, with the word for what was learned in the legend. Grey lines are the floors
-    (:class:`workbench.telemetry.baselines.Yardstick`); one that lies far from the curves is in the legend alone.
+    filled and joined to no other, with the word for what was learned in the legend. Grey lines are the baselines
+    (:class:`workbench.telemetry.baselines.References`); one that lies far from the curves is in the legend alone.
 
     Args:
         views: the runs, one colour and dash each.
@@ -90,7 +90,7 @@ def _training(view: RunView, index: int, x: str, smoothing: float) -> list[go.Sc
     # Two points have no noise to smooth away.
     if smoothing <= 0 or len(raw) < 3:
         return [_line(raw, view, index, name)]
-    faint = thin(raw)
+    faint = downsample(raw)
     # Without hover: two answers under one pointer, the noisy one on top, would only confuse.
     behind = go.Scatter(
         x=faint.x_N, y=faint.y_N.astype("float32"), mode="lines", opacity=_RAW_OPACITY, showlegend=False,
@@ -100,9 +100,9 @@ def _training(view: RunView, index: int, x: str, smoothing: float) -> list[go.Sc
 
 
 def _line(line: Curve, view: RunView, index: int, name: str) -> go.Scatter:
-    thinned = thin(line)
+    few = downsample(line)
     return go.Scatter(
-        x=thinned.x_N, y=thinned.y_N.astype("float32"), mode="lines", name=name, legendgroup=view.id,
+        x=few.x_N, y=few.y_N.astype("float32"), mode="lines", name=name, legendgroup=view.id,
         line={"color": run_colour(index), "width": 2.2, "dash": plotly_dash(run_dash(index))},
         hovertemplate="%{y:.3f} nats at %{x:.4s}<extra>%{fullData.name}</extra>",
     )  # fmt: skip
@@ -110,10 +110,10 @@ def _line(line: Curve, view: RunView, index: int, name: str) -> go.Scatter:
 
 def _heldout(view: RunView, index: int, x: str) -> list[go.Scatter]:
     parts, whole = heldout_scores(view, x)
-    word = view.yardstick.learned(heldout_loss(view)) if len(parts) or len(whole) else None
+    word = view.references.learned(heldout_loss(view)) if len(parts) or len(whole) else None
     colour = run_colour(index)
     # In the legend: beside its point the word would lie across the curves, which end there.
-    name = f"{plotly_text(view.name)}, {view.yardstick.title}" + (f" ({learned_briefly(word)})" if word else "")
+    name = f"{plotly_text(view.name)}, {view.references.title}" + (f" ({learned_briefly(word)})" if word else "")
     marker = {"symbol": HELDOUT_SYMBOL, "size": 8, "line": {"color": colour, "width": 2}}
     rings = go.Scatter(
         x=parts.x_N, y=parts.y_N, mode="lines+markers", name=name, legendgroup=view.id,

@@ -140,7 +140,7 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
         figures[f"speed/{x}"] = speed_figure(views, x)
         figures[f"schedule/{x}"] = schedule_figure(views, x)
     axes = {x: f"over {label}" for x, label in axes_of(views).items()}
-    copied = any(view.yardstick.training_floor is not None for view in views)
+    copied = any(view.references.training_baseline is not None for view in views)
     more = ", and what training reaches without context: it shows some of the words that it asks for" * copied
     places.append(
         place(

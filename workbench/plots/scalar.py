@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from workbench.plots.curves import Curve, curve, thin
+from workbench.plots.curves import Curve, curve, downsample
 from workbench.plots.figure import finish, require, run_line, x_title
 from workbench.plots.palette import placed, plotly_text
 from workbench.telemetry.quantities import scalar
@@ -31,7 +31,7 @@ def scalar_figure(views: Sequence[RunView], name: str, x: str = "step", *, log: 
     title = plotly_text(quantity.label)
     figure = go.Figure()
     for index, view in placed(views):
-        line = thin(curve(view, name, x))
+        line = downsample(curve(view, name, x))
         drawn = Curve(line.x_N, line.y_N * quantity.factor)
         figure.add_trace(run_line(view, index, drawn, legend=True, hover=".4g"))
     figure.update_layout(title=title, xaxis_title=x_title(x), yaxis_title=title)

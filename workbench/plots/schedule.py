@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from workbench.plots.curves import curve, thin
+from workbench.plots.curves import curve, downsample
 from workbench.plots.figure import finish, require, run_line, x_title
 from workbench.plots.palette import placed, plotly_text
 from workbench.telemetry.quantities import scalar
@@ -39,7 +39,7 @@ def schedule_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
     )
     for row, name in enumerate(names, start=1):
         for index, view in placed(views):
-            line = thin(curve(view, name, x), 600)
+            line = downsample(curve(view, name, x), 600)
             figure.add_trace(run_line(view, index, line, legend=row == 1, hover=".4g"), row=row, col=1)
     figure.update_layout(title="Schedules")
     figure.update_yaxes(rangemode="tozero")

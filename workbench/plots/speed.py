@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from workbench.plots.curves import Curve, curve, smooth, thin
+from workbench.plots.curves import Curve, curve, downsample, smooth
 from workbench.plots.figure import finish, require, run_line, x_title
 from workbench.plots.palette import placed, plotly_text
 from workbench.telemetry.quantities import PARTS, scalar
@@ -75,7 +75,7 @@ def _median(line: Curve) -> float | None:
 
 def _over_time(view: RunView, index: int, name: str, x: str, *, legend: bool = False) -> go.Scatter:
     raw = curve(view, name, x)
-    line = thin(raw if name == "memory_gib" else smooth(raw, rate=True))
+    line = downsample(raw if name == "memory_gib" else smooth(raw, rate=True))
     return run_line(view, index, Curve(line.x_N, line.y_N * scalar(name).factor), legend=legend, hover=".4s")
 
 

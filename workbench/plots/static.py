@@ -15,7 +15,16 @@ import numpy as np
 
 from workbench.base.text import aligned, plain, plain_lines
 from workbench.plots.activity import stages
-from workbench.plots.curves import ALL_SCORED, X_LABELS, curve, heldout_curve, heldout_scores, smooth, thin, x_at_steps
+from workbench.plots.curves import (
+    ALL_SCORED,
+    X_LABELS,
+    curve,
+    downsample,
+    heldout_curve,
+    heldout_scores,
+    smooth,
+    x_at_steps,
+)
 from workbench.plots.facts import facts
 from workbench.plots.layers_static import ENTRIES, Activity, mark_stages, small_png
 from workbench.plots.levels import level_text, levels_of, loss_range
@@ -40,7 +49,7 @@ _CELL = "padding:2px 12px 2px 0;text-align:left;border:0"
 
 
 def summary_png(views: Sequence[RunView]) -> bytes:
-    """One picture: loss with held-out points and floors, tokens/s, layer activity, learning rate.
+    """One picture: loss with held-out points and baselines, tokens/s, layer activity, learning rate.
 
     Args:
         views: the runs, in the order of their colours; the layer panel shows the first that has said anything.
@@ -181,7 +190,7 @@ def _label(view: RunView, longest: int = 32) -> str:
 
 
 def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
-    titles = dict.fromkeys(view.yardstick.title for view in views)
+    titles = dict.fromkeys(view.references.title for view in views)
     axes.set_title(f"loss (nats); points: {', '.join(titles)}", fontsize=10, loc="left")
     axes.set_xlabel(X_LABELS["seconds"], fontsize=9)
     drawn: list[np.ndarray] = []
@@ -189,10 +198,10 @@ def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
     for index, view in placed(views):
         raw, (parts, whole) = curve(view, "loss", "seconds"), heldout_scores(view, "seconds")
         drawn += [raw.y_N, parts.y_N, whole.y_N]
-        thinned = thin(raw, 400)
-        axes.plot(thinned.x_N, thinned.y_N, color=run_colour(index), alpha=0.4, linewidth=0.6)
-        line = thin(smooth(raw), 400)
-        word = view.yardstick.learned(heldout_loss(view))
+        few = downsample(raw, 400)
+        axes.plot(few.x_N, few.y_N, color=run_colour(index), alpha=0.4, linewidth=0.6)
+        line = downsample(smooth(raw), 400)
+        word = view.references.learned(heldout_loss(view))
         label = _label(view) + (f", {learned_briefly(word)}" if word else "")
         axes.plot(line.x_N, line.y_N, label=label, linewidth=1.6, **_style(index))
         # Rings and filled, as the live view draws them.
@@ -229,7 +238,7 @@ def _legend_below(axes: Axes, columns: int) -> None:
 
 
 def _draw_levels(axes: Axes, views: Sequence[RunView], losses: Sequence[np.ndarray]) -> int:
-    """The floors as lines with their names in the legend, those out of sight in the legend alone; returns how many."""
+    """Draw the baselines as lines named in the legend (those out of sight there alone); return how many."""
     levels = levels_of(views)
     shown = loss_range(losses, levels)
     if shown is None:
@@ -252,7 +261,7 @@ def _draw_lines(axes: Axes, views: Sequence[RunView], name: str) -> None:
     for index, view in placed(views):
         raw = curve(view, name, "seconds")
         # A learning rate is exact: smoothing would round off the very corners one looks for.
-        line = thin(smooth(raw, rate=True) if name == "tokens_per_second" else raw, 400)
+        line = downsample(smooth(raw, rate=True) if name == "tokens_per_second" else raw, 400)
         axes.plot(line.x_N, line.y_N, linewidth=1.4, **_style(index))
         drawn = drawn or len(line) > 0
     if not drawn:

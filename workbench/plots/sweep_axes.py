@@ -28,7 +28,7 @@ def number_ticks(values: Sequence[float], log: bool, apart: float = APART) -> li
     short = len(known) <= _MOST_VALUES and all(float(_text(value)) == value for value in known)
     shown = known if short else _round_numbers(known[0], known[-1], log)
     low, high, *places = [math.log10(value) if log else value for value in (known[0], known[-1], *shown)]
-    return [(places[at], _text(shown[at])) for at in _thinned(places, apart * (high - low))]
+    return [(places[at], _text(shown[at])) for at in _downsampled(places, apart * (high - low))]
 
 
 def _text(value: float) -> str:
@@ -52,7 +52,7 @@ def _round_numbers(low: float, high: float, log: bool) -> list[float]:
     return [float(f"{at * step:.10g}") for at in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def _thinned(places: Sequence[float], room: float) -> list[int]:
+def _downsampled(places: Sequence[float], room: float) -> list[int]:
     """Which ticks stay: the first, the last, and those between that are near to neither."""
     last, kept = len(places) - 1, [0]
     for at in range(1, last):

@@ -68,14 +68,14 @@ def memory_for_training(view: RunView) -> float | None:
 
 def learned_in_words(view: RunView) -> str:
     """Return what the latest held-out loss shows was learned, or why nothing can be said."""
-    yardstick, loss = view.yardstick, heldout_loss(view)
+    references, loss = view.references, heldout_loss(view)
     if loss is None:
         return "not evaluated" if view.status in FINAL else "not evaluated yet"
     if not math.isfinite(loss):
         return "diverged: the held-out loss is not a number"
-    if yardstick.floors is None:
-        return f"not known: nothing to hold the {yardstick.title} against"
-    return ", ".join(filter(None, (in_words(loss, yardstick.floors), known_text(yardstick.heldout_overlap))))
+    if references.baselines is None:
+        return f"not known: nothing to hold the {references.title} against"
+    return ", ".join(filter(None, (in_words(loss, references.baselines), known_text(references.heldout_overlap))))
 
 
 def failure(view: RunView) -> str:

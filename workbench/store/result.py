@@ -38,7 +38,7 @@ class Result(dict[str, Any]):
         steps, tokens, seconds, tokens_per_second: of training; seconds without start-up and compilation.
         train_loss, heldout_loss: nats; the first over the last 50 steps, while a run goes on of the last step.
         bits_per_byte: of the held-out text. score: how it was scored.
-        unigram_entropy, bigram_entropy: the floors of word frequencies and neighbours, nats.
+        unigram_entropy, bigram_entropy: the baselines of word frequencies and neighbours, nats.
         learned: as :data:`workbench.telemetry.baselines.Learned`, None where nothing can be claimed; learned_in_words:
         a sentence. mfu, parameters, useful_flops, stopped_early: as the run wrote them at its end.
         target_loss, target_met: see :meth:`against`. error: why it failed, else empty.
@@ -57,7 +57,7 @@ class Result(dict[str, Any]):
             path: of the run's folder.
             target_loss: held-out loss in nats that was to be reached, if any.
         """
-        known, yardstick = last_result(view), view.yardstick
+        known, references = last_result(view), view.references
         # A loss that is not finite is none: JSON has no word for it, and it can meet no target.
         loss = finite(heldout_loss(view))
         train_loss = known.get("train_loss", view.state.get("loss"))
@@ -73,10 +73,10 @@ class Result(dict[str, Any]):
             train_loss=finite(number(train_loss)),
             heldout_loss=loss,
             bits_per_byte=finite(bits_per_byte(view)),
-            score=yardstick.score,
-            unigram_entropy=yardstick.levels.get("word frequencies"),
-            bigram_entropy=yardstick.levels.get("neighbours"),
-            learned=yardstick.learned(loss),
+            score=references.score,
+            unigram_entropy=references.levels.get("word frequencies"),
+            bigram_entropy=references.levels.get("neighbours"),
+            learned=references.learned(loss),
             learned_in_words=learned_in_words(view),
             mfu=finite(measured(view, "mfu")),
             parameters=known.get("parameters", view.environment.get("parameters")),
@@ -169,9 +169,9 @@ class Result(dict[str, Any]):
             return f"{name} {state}: {self['error'] or 'no reason was written; see worker.log in the run folder'}"
         loss, sentence = self["heldout_loss"], f"{name} {state} without a held-out loss"
         if loss is not None:
-            floors = [self["unigram_entropy"], self["bigram_entropy"]]
-            known = " (word frequencies {}, neighbours {}): ".format(*map(_floor, floors))
-            between = "; what it has learned is " if floors == [None, None] else known
+            baselines = [self["unigram_entropy"], self["bigram_entropy"]]
+            known = " (word frequencies {}, neighbours {}): ".format(*map(_baseline, baselines))
+            between = "; what it has learned is " if baselines == [None, None] else known
             sentence = f"{name} {state} at held-out loss {loss:.3f} nats{between}{self['learned_in_words']}"
         if self["target_loss"] is None:
             return sentence
@@ -238,5 +238,5 @@ def _whole(value: float | None) -> int | None:
     return None if finite(value) is None else int(value or 0)
 
 
-def _floor(value: float | None) -> str:
+def _baseline(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3f}"

@@ -11,7 +11,7 @@ from workbench.store.labels import Labels, name_of, read_labels
 from workbench.store.origin import Origin, origin_now
 from workbench.store.reached import reached
 from workbench.store.state import FINAL, actual_status, read_state
-from workbench.telemetry.baselines import Yardstick, is_causal
+from workbench.telemetry.baselines import References, is_causal
 from workbench.telemetry.streams import Telemetry, TelemetryReader, read_telemetry
 
 
@@ -24,7 +24,7 @@ class RunView:
         status: what is true now (:func:`workbench.store.state.actual_status`).
         recipe: as in ``recipe.json``. state: every field of :class:`workbench.store.state.RunState`.
         environment: packages, device, measured rates; empty until the trainer wrote it.
-        evaluations: ``score``, floors, ``heldout`` and ``result``; empty until the first evaluation.
+        evaluations: ``score``, baselines, ``heldout`` and ``result``; empty until the first evaluation.
         telemetry: all records so far.
         labels: name, tags and notes that people gave it.
         origin: of a fork, which checkpoint of which run it goes on from.
@@ -53,7 +53,7 @@ class RunView:
 
         Args:
             reader: of its telemetry, for views that follow it: only what is new is read, and the views share the
-                reader's growing :class:`Telemetry`. Without one a long run is thinned.
+                reader's growing :class:`Telemetry`. Without one a long run is downsampled.
             telemetry: False leaves it empty: of a long run it is all but a millisecond of the reading.
         """
         state = read_state(folder)
@@ -89,9 +89,9 @@ class RunView:
         return self.status in FINAL
 
     @property
-    def yardstick(self) -> Yardstick:
-        """What its held-out losses were measured with, and the floors to hold them against."""
-        return Yardstick.of(self.evaluations, self.environment, causal=is_causal(self.recipe))
+    def references(self) -> References:
+        """What its held-out losses were measured with, and the baselines to hold them against."""
+        return References.of(self.evaluations, self.environment, causal=is_causal(self.recipe))
 
 
 def _readable(evaluations: dict[str, Any]) -> dict[str, Any]:

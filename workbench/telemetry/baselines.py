@@ -1,4 +1,4 @@
-"""What a held-out loss says was learned: the floors it is held against, and the four words for where it stands.
+"""What a held-out loss says was learned: the baselines it is held against, and the four words for where it stands.
 
 Two predictors that read no context, or next to none, are scored on the very positions that a model is scored on:
 
@@ -17,42 +17,42 @@ ScoreKind = Literal["masked-only", "next-token", "80-10-10", "own-loss"]
 Learned = Literal["nothing yet", "word frequencies", "neighbours", "context"]
 
 MARGIN_NATS = 0.1
-"""A loss must lie this far below the unigram floor before anything but word frequencies is credited to the model."""
+"""A loss must lie this far below the unigram baseline before more than word frequencies is credited to the model."""
 TOLERANCE_NATS = 0.02
-"""A loss this little above the unigram floor still counts as word frequencies: what rounding and sampling explain."""
+"""A loss this little above the unigram baseline still counts as word frequencies: rounding and sampling explain it."""
 
 
-class Floors(NamedTuple):
+class Baselines(NamedTuple):
     """Losses of predictors without a model, in nats per scored token.
 
     Attributes:
         unigram: of word frequencies.
-        neighbours: of the nearest visible tokens; NaN where a run was scored before this floor existed.
+        neighbours: of the nearest visible tokens; NaN where a run was scored before this baseline existed.
     """
 
     unigram: float
     neighbours: float = math.nan
 
 
-def learned(loss: float, floors: Floors) -> Learned:
-    """The word for a held-out loss in nats, scored on the positions that the floors were scored on.
+def learned(loss: float, baselines: Baselines) -> Learned:
+    """The word for a held-out loss in nats, scored on the positions that the baselines were scored on.
 
-    A loss that is not finite has learned nothing. Without a neighbours' floor, "neighbours" is the best verdict.
+    A loss that is not finite has learned nothing. Without a neighbours' baseline, "neighbours" is the best verdict.
 
     Example:
-        >>> floors = Floors(unigram=6.37, neighbours=3.86)
-        >>> [learned(loss, floors) for loss in (6.41, 6.36, 4.90, 3.80)]
+        >>> baselines = Baselines(unigram=6.37, neighbours=3.86)
+        >>> [learned(loss, baselines) for loss in (6.41, 6.36, 4.90, 3.80)]
         ['nothing yet', 'word frequencies', 'neighbours', 'context']
     """
-    if not loss <= floors.unigram + TOLERANCE_NATS:
+    if not loss <= baselines.unigram + TOLERANCE_NATS:
         return "nothing yet"
-    if loss > floors.unigram - MARGIN_NATS:
+    if loss > baselines.unigram - MARGIN_NATS:
         return "word frequencies"
-    return "context" if loss < floors.neighbours else "neighbours"
+    return "context" if loss < baselines.neighbours else "neighbours"
 
 
 def learned_briefly(word: Learned) -> str:
-    """A word of :func:`learned` where there is room for no number; of "neighbours" no floor was reached yet.
+    """A word of :func:`learned` where there is room for no number; of "neighbours" no baseline was reached yet.
 
     Example:
         >>> [learned_briefly(word) for word in ("nothing yet", "neighbours", "context")]
@@ -61,32 +61,32 @@ def learned_briefly(word: Learned) -> str:
     return {"neighbours": "learning neighbours", "context": "uses context"}.get(word, f"learned: {word}")
 
 
-def learned_in_words(loss: float, floors: Floors) -> str:
-    """Where a finite held-out loss in nats lies between the floors, claiming no floor that it has not reached.
+def learned_in_words(loss: float, baselines: Baselines) -> str:
+    """Where a finite held-out loss in nats lies between the baselines, claiming no baseline that it has not reached.
 
     Example:
-        >>> floors = Floors(unigram=6.37, neighbours=3.86)
-        >>> [learned_in_words(loss, floors) for loss in (6.36, 3.80)]
+        >>> baselines = Baselines(unigram=6.37, neighbours=3.86)
+        >>> [learned_in_words(loss, baselines) for loss in (6.36, 3.80)]
         ['has learned word frequencies only', 'uses context: 0.06 nats below neighbour counts']
-        >>> learned_in_words(3.858, floors)
+        >>> learned_in_words(3.858, baselines)
         'uses context: less than 0.01 nats below neighbour counts'
-        >>> learned_in_words(4.90, floors)
+        >>> learned_in_words(4.90, baselines)
         'learning neighbours: 1.47 nats below word frequencies, 1.04 above neighbour counts'
-        >>> learned_in_words(324_103.0, floors)
+        >>> learned_in_words(324_103.0, baselines)
         'has learned nothing: it ends 324,097 nats above word frequencies, as after too few steps or too high a rate'
     """
-    word = learned(loss, floors)
+    word = learned(loss, baselines)
     if word == "context":
-        below = floors.neighbours - loss
+        below = baselines.neighbours - loss
         nats = f"{below:.2f}" if below >= 0.01 else "less than 0.01"
         return f"{learned_briefly(word)}: {nats} nats below neighbour counts"
     if word == "neighbours":
-        above = loss - floors.neighbours
+        above = loss - baselines.neighbours
         more = f", {above:.2f} above neighbour counts" if math.isfinite(above) else ""
-        return f"{learned_briefly(word)}: {floors.unigram - loss:.2f} nats below word frequencies{more}"
+        return f"{learned_briefly(word)}: {baselines.unigram - loss:.2f} nats below word frequencies{more}"
     # A new model says every word with equal chance, at most half as many nats again: what lies beyond has diverged.
-    if loss > 2 * floors.unigram:
-        nats = f"{loss - floors.unigram:,.0f} nats"
+    if loss > 2 * baselines.unigram:
+        nats = f"{loss - baselines.unigram:,.0f} nats"
         return f"has learned nothing: it ends {nats} above word frequencies, as after too few steps or too high a rate"
     return f"has learned {word}{' only' if word == 'word frequencies' else ''}"
 
@@ -124,26 +124,26 @@ SCORE_TITLES = {
 """Title of a held-out loss, by the kind of its score."""
 
 
-class Yardstick(NamedTuple):
+class References(NamedTuple):
     """How a run's held-out losses were measured, read from its folder.
 
     Attributes:
         score: ``masked-only``, ``next-token``, or ``80-10-10`` for masked runs of before the score was changed;
             ``own-loss`` where the user's own loss is the score.
-        floors: to hold the losses against; None if the run did not record them, or if a copying model passes its
+        baselines: to hold the losses against; None if the run did not record them, or if a copying model passes its
             score: then nothing is claimed about what was learned.
-        training_floor: nats that the training loss has without context where it asks for words that are shown;
+        training_baseline: nats that the training loss has without context where it asks for words that are shown;
             None where it shows none of them, as next-token prediction.
         heldout_overlap: share of the held-out text's word 13-grams that also stand in the training text.
     """
 
     score: ScoreKind
-    floors: Floors | None = None
-    training_floor: float | None = None
+    baselines: Baselines | None = None
+    training_baseline: float | None = None
     heldout_overlap: float | None = None
 
     @classmethod
-    def of(cls, evaluations: Mapping[str, Any], environment: Mapping[str, Any], *, causal: bool) -> Yardstick:
+    def of(cls, evaluations: Mapping[str, Any], environment: Mapping[str, Any], *, causal: bool) -> References:
         """From a run's ``evaluations.json`` and ``environment.json``; either may be empty.
 
         Args:
@@ -156,12 +156,12 @@ class Yardstick(NamedTuple):
             # A run that has recorded nothing yet will be scored as runs are today.
             kind = "next-token" if causal else "80-10-10" if recorded else "masked-only"
         unigram, neighbours = _number(recorded.get("unigram_entropy")), _number(recorded.get("bigram_entropy"))
-        floors = None
+        baselines = None
         if unigram is not None and kind != "80-10-10":
-            floors = Floors(unigram, math.nan if neighbours is None else neighbours)
+            baselines = Baselines(unigram, math.nan if neighbours is None else neighbours)
         return cls(
             cast(ScoreKind, kind),
-            floors,
+            baselines,
             # Runs of before stored the entropy of their training text here: word frequencies, on another text.
             None if kind == "next-token" else _number(recorded.get("training_floor")),
             _number(recorded.get("heldout_overlap")),
@@ -174,19 +174,19 @@ class Yardstick(NamedTuple):
 
     @property
     def levels(self) -> dict[str, float]:
-        """Lines to compare losses with, nats by name: the floors, and the training loss without context."""
+        """Lines to compare losses with, nats by name: the baselines, and the training loss without context."""
         lines: dict[str, float] = {}
-        if self.floors is not None:
-            lines["word frequencies"] = self.floors.unigram
-            if math.isfinite(self.floors.neighbours):
-                lines["neighbours"] = self.floors.neighbours
-        if self.training_floor is not None:
-            lines["training without context"] = self.training_floor
+        if self.baselines is not None:
+            lines["word frequencies"] = self.baselines.unigram
+            if math.isfinite(self.baselines.neighbours):
+                lines["neighbours"] = self.baselines.neighbours
+        if self.training_baseline is not None:
+            lines["training without context"] = self.training_baseline
         return lines
 
     def learned(self, loss: float | None) -> Learned | None:
-        """The word for a held-out loss in nats; None without a loss or floors."""
-        return None if loss is None or self.floors is None else learned(loss, self.floors)
+        """The word for a held-out loss in nats; None without a loss or baselines."""
+        return None if loss is None or self.baselines is None else learned(loss, self.baselines)
 
 
 def is_causal(recipe: object) -> bool:

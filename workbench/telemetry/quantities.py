@@ -26,7 +26,7 @@ RUN_DASHES: tuple[tuple[int, ...], ...] = (
 )  # fmt: skip
 """Pixels drawn and left out in turn; empty is a solid line."""
 REFERENCE_COLOUR = "#808080"
-"""Lines other than runs: floors, targets, events. Readable on white and on near-black."""
+"""Lines other than runs: baselines, targets, events. Readable on white and on near-black."""
 LEVEL_DASHES: dict[str, tuple[int, ...]] = {
     "word frequencies": (2, 4),
     "neighbours": (10, 3, 2, 3),

@@ -211,7 +211,7 @@ class TelemetryReader:
 
 
 def read_telemetry(folder: Path, *, exact: bool = False) -> Telemetry:
-    """A run's records so far; a long run is thinned to fit into memory, and draws the same pictures.
+    """A run's records so far; a long run is downsampled to fit into memory, and draws the same pictures.
 
     Args:
         exact: every record of a long run, too: some 3 kB of memory for each.

@@ -22,18 +22,18 @@ from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.heldout import HeldoutSet
-from workbench.choices.objectives.text_floors import text_floors
+from workbench.choices.objectives.text_baselines import text_baselines
 from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe
 from workbench.store.folder import RunFolder, read_object
-from workbench.telemetry.baselines import SCORE_TITLES, Yardstick, learned_briefly
+from workbench.telemetry.baselines import SCORE_TITLES, References, learned_briefly
 from workbench.telemetry.streams import number
 from workbench.training.assemble import TrainedModel, heldout_set
 from workbench.training.checkpoint import CheckpointError
 from workbench.training.forks import check_data
 from workbench.training.restored import restore, say
 
-YARDSTICK = ("score", "unigram_entropy", "bigram_entropy", "training_floor", "heldout_overlap")
+REFERENCE_KEYS = ("score", "unigram_entropy", "bigram_entropy", "training_floor", "heldout_overlap")
 """Names in ``environment.json`` and ``evaluations.json`` of what a run's losses are held against."""
 DURING = 8
 """Evaluations during training score one token in so many of the final evaluation's."""
@@ -90,21 +90,21 @@ def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Eval
     return Evaluation(float(total) / max(1, scored), heldout.tokens, scored, int(heldout.bytes_S.sum()))
 
 
-def yardstick(recipe: Recipe, prepared: PreparedData, heldout: HeldoutSet, say: Say) -> dict[str, Any]:
+def references(recipe: Recipe, prepared: PreparedData, heldout: HeldoutSet, say: Say) -> dict[str, Any]:
     """What held-out and training losses of a run are held against: read back by
-    :class:`workbench.telemetry.baselines.Yardstick`.
+    :class:`workbench.telemetry.baselines.References`.
 
     Args:
         say: gets a line if the training text must be counted first.
 
     Returns:
-        JSON-able, by :data:`YARDSTICK`: ``score``, the floors in nats, ``heldout_overlap``.
+        JSON-able, by :data:`REFERENCE_KEYS`: ``score``, the baselines in nats, ``heldout_overlap``.
     """
-    floors = text_floors(prepared, heldout, say)
-    training_floor = recipe.objective.context_free_loss(prepared.counts_V, prepared.vocabulary)
+    baselines = text_baselines(prepared, heldout, say)
+    training_baseline = recipe.objective.context_free_loss(prepared.counts_V, prepared.vocabulary)
     overlap = prepared.fingerprint["heldout_overlap"]
-    values = (heldout.described(), floors.unigram, floors.neighbours, training_floor, overlap)
-    return dict(zip(YARDSTICK, values, strict=True))
+    values = (heldout.described(), baselines.unigram, baselines.neighbours, training_baseline, overlap)
+    return dict(zip(REFERENCE_KEYS, values, strict=True))
 
 
 def alike(score: object, other: dict[str, Any]) -> bool:
@@ -143,7 +143,7 @@ def evaluate_run(folder: RunFolder, step: int | None = None) -> dict[str, Any]:
         "step": saved.step,
         "heldout_loss": result.loss,
         "bits_per_byte": result.bits_per_byte,
-        "learned": Yardstick.of(measured_with, {}, causal=recipe.objective.causal).learned(result.loss),
+        "learned": References.of(measured_with, {}, causal=recipe.objective.causal).learned(result.loss),
         **measured_with,
         "evaluated_tokens": result.tokens,
         "scored_positions": result.scored,
@@ -151,9 +151,9 @@ def evaluate_run(folder: RunFolder, step: int | None = None) -> dict[str, Any]:
 
 
 def _scored_with(folder: RunFolder, recipe: Recipe, vocabulary: Vocabulary) -> tuple[HeldoutSet, dict[str, Any]]:
-    """What a run is scored on, and its :func:`yardstick`: as kept in its folder, else from the data, aloud."""
+    """What a run is scored on, and its :func:`references`: as kept in its folder, else from the data, aloud."""
     environment = read_object(folder.environment)
-    kept = {key: environment.get(key) for key in YARDSTICK}
+    kept = {key: environment.get(key) for key in REFERENCE_KEYS}
     try:
         heldout = HeldoutSet.load(folder.heldout, vocabulary)
         if heldout.described() == kept["score"]:
@@ -165,7 +165,7 @@ def _scored_with(folder: RunFolder, recipe: Recipe, vocabulary: Vocabulary) -> t
     prepared = prepare(recipe.data, say)
     check_data(folder.id, environment.get("data"), prepared.fingerprint)
     heldout = heldout_set(recipe, prepared)
-    return heldout, yardstick(recipe, prepared, heldout, say)
+    return heldout, references(recipe, prepared, heldout, say)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -185,8 +185,8 @@ def main(argv: list[str] | None = None) -> int:
     else:
         print(
             f"step {answer['step']}: {SCORE_TITLES[answer['score']['kind']]} {answer['heldout_loss']:.4f} nats, "
-            f"{answer['bits_per_byte'] or math.nan:.3f} bits per byte; unigram floor {answer['unigram_entropy']:.3f}, "
-            f"neighbours' floor {answer['bigram_entropy']:.3f}; {learned_briefly(answer['learned'])}"
+            f"{answer['bits_per_byte'] or math.nan:.3f} bits per byte; unigram {answer['unigram_entropy']:.3f}, "
+            f"neighbours {answer['bigram_entropy']:.3f}; {learned_briefly(answer['learned'])}"
         )
     return 0
 

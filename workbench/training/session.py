@@ -15,7 +15,7 @@ from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe, recipe_hash
 from workbench.store.folder import RunFolder, read_json, read_object, write_json
 from workbench.store.state import disk_full, fill_reserve, mean_speed, read_state
-from workbench.telemetry.baselines import Yardstick
+from workbench.telemetry.baselines import References
 from workbench.telemetry.profile_table import profile_line
 from workbench.telemetry.streams import TelemetryWriter
 from workbench.training import checkpoint, machine
@@ -59,7 +59,7 @@ class Session:
         self._recipe_hash = recipe_hash(read_object(folder.recipe))
         self.task = task or RecipeTask(self.launched)
         self.assembled = self._prepare(resume)
-        self._yardstick = self.task.yardstick(self._say)
+        self._references = self.task.references(self._say)
         begin_with(self.folder, self.assembled.model, self.task.fingerprint)
         saved = self._restore() if resume else None
         meta = saved.meta if saved else {}
@@ -194,7 +194,7 @@ class Session:
         environment = machine.environment(self.engine) | {
             "data": self.task.fingerprint,
             "parameters": self.assembled.parameters,
-            **self._yardstick,
+            **self._references,
             "compile_seconds": None,
             **counted_from_now(self.engine.device, self._held_before),
         }
@@ -208,10 +208,10 @@ class Session:
         points = points_until(found, step) if step else []
         self.writer.rewind(step)
         # Of a run that began before the score was changed: two scores on one curve would look like learning.
-        if points and not alike(found.get("score"), self._yardstick["score"]):
+        if points and not alike(found.get("score"), self._references["score"]):
             points = []
             self.writer.event(step, "warning", "held-out losses of before were scored otherwise and are left out")
-        evaluations = {**self._yardstick, "heldout": points, "result": None}
+        evaluations = {**self._references, "heldout": points, "result": None}
         write_json(self.folder.evaluations, evaluations)
         return evaluations
 
@@ -379,7 +379,7 @@ class Session:
     def _result(self) -> dict[str, Any]:
         progress, recorder, before = self.training.progress, self.training.recorder, done_before(self.folder)
         last = self._evaluations["heldout"][-1] if self._evaluations["heldout"] else {}
-        measured_with = Yardstick.of(self._evaluations, {}, causal=self.launched.objective.causal)
+        measured_with = References.of(self._evaluations, {}, causal=self.launched.objective.causal)
         seconds = max(progress.seconds - before["seconds"], 1e-9)
         return {
             "steps": progress.step,
@@ -389,8 +389,8 @@ class Session:
             "train_loss": sum(recorder.recent) / len(recorder.recent) if recorder.recent else None,
             "heldout_loss": last.get("loss"),
             "bits_per_byte": last.get("bits_per_byte"),
-            "unigram_entropy": self._yardstick["unigram_entropy"],
-            "bigram_entropy": self._yardstick["bigram_entropy"],
+            "unigram_entropy": self._references["unigram_entropy"],
+            "bigram_entropy": self._references["bigram_entropy"],
             "learned": measured_with.learned(last.get("loss")),
             "mfu": (recorder.useful_flops - before["useful_flops"]) / seconds / self._peak_flops,
             "parameters": self.assembled.parameters,

@@ -14,7 +14,7 @@ from workbench.recipes.recipe import Recipe
 from workbench.store.checkpoints import has_checkpoint
 from workbench.store.folder import RunFolder
 from workbench.training.assemble import Assembled, AssembledRecipe, assemble
-from workbench.training.evaluate import DURING, Evaluation, evaluate, yardstick
+from workbench.training.evaluate import DURING, Evaluation, evaluate, references
 
 
 class Task(Protocol):
@@ -40,8 +40,8 @@ class Task(Protocol):
     def assemble(self, engine: Engine) -> Assembled:
         """Model, optimizer and data order at step 0, in a process that ``engine`` takes over."""
 
-    def yardstick(self, say: Say) -> dict[str, Any]:
-        """What losses are held against, by the names of :data:`workbench.training.evaluate.YARDSTICK`."""
+    def references(self, say: Say) -> dict[str, Any]:
+        """What losses are held against, by the names of :data:`workbench.training.evaluate.REFERENCE_KEYS`."""
 
     def evaluate(self, recipe: Recipe, *, final: bool) -> Evaluation:
         """The held-out score of the assembled model as it is; during training of a part of the held-out data."""
@@ -79,9 +79,9 @@ class RecipeTask:
         self._assembled.heldout.save(self._folder.heldout)
         return self._assembled
 
-    def yardstick(self, say: Say) -> dict[str, Any]:
-        """See :func:`workbench.training.evaluate.yardstick`."""
-        return yardstick(self._recipe, self._prepared, self._assembled.heldout, say=say)
+    def references(self, say: Say) -> dict[str, Any]:
+        """See :func:`workbench.training.evaluate.references`."""
+        return references(self._recipe, self._prepared, self._assembled.heldout, say=say)
 
     def evaluate(self, recipe: Recipe, *, final: bool) -> Evaluation:
         """See :func:`workbench.training.evaluate.evaluate`."""

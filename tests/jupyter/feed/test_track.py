@@ -90,7 +90,7 @@ def test_heat_map_columns_are_bounded_and_keep_the_latest_of_each_stretch(
     writer.flush()
     track.poll()
     assert LAYER_COLUMNS <= len(track.layer_steps) < 2 * LAYER_COLUMNS
-    assert len(set(np.diff(track.layer_steps))) == 1, "evenly thinned"
+    assert len(set(np.diff(track.layer_steps))) == 1, "evenly downsampled"
     assert [v[0] for v in track.layer_values["grad_norm"]] == track.layer_steps
     assert math.isnan(track.layer_values["grad_norm"][0][1])
     assert track.layers == 2

@@ -1,4 +1,4 @@
-"""Runs as pictures want them: exact while they are short, thinned when they are long."""
+"""Runs as pictures want them: exact while they are short, downsampled when they are long."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.jupyter.feed.view import view_of
 from workbench.plots.activity import work
 from workbench.plots.curves import curve
 from workbench.store.folder import RunFolder
-from workbench.telemetry import downsample as thinned
+from workbench.telemetry import downsample
 from workbench.telemetry import streams as telemetry
 from workbench.telemetry.streams import TelemetryWriter
 
@@ -21,8 +21,8 @@ from workbench.telemetry.streams import TelemetryWriter
 @pytest.fixture
 def long_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
     monkeypatch.setattr(telemetry, "EXACT_BYTES", 1000)
-    monkeypatch.setattr(thinned, "EVENLY", 200)
-    monkeypatch.setattr(thinned, "SPIKES", 20)
+    monkeypatch.setattr(downsample, "EVENLY", 200)
+    monkeypatch.setattr(downsample, "SPIKES", 20)
     folder = run_folder(tmp_path / "run-a", name="long")
     writer = TelemetryWriter(folder.telemetry, flush_seconds=60)
     for step in range(1, 5001):
@@ -38,7 +38,7 @@ def long_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
 
 
 @pytest.mark.parametrize("read_before", [False, True])
-def test_a_long_run_is_thinned_and_loses_no_spike(long_run: RunFolder, read_before: bool) -> None:
+def test_a_long_run_is_downsampled_and_loses_no_spike(long_run: RunFolder, read_before: bool) -> None:
     track = Track(long_run)
     if read_before:
         track.poll()

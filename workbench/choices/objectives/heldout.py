@@ -132,7 +132,7 @@ class HeldoutSet:
         )  # fmt: skip
 
     def described(self) -> dict[str, Any]:
-        """Describe the score as JSON; ``kind`` as in :class:`workbench.telemetry.baselines.Yardstick`."""
+        """Describe the score as JSON; ``kind`` as in :class:`workbench.telemetry.baselines.References`."""
         return {
             "kind": "next-token" if self.causal else "masked-only",
             "version": SCORE_VERSION,

@@ -23,7 +23,7 @@ from workbench.plots.race import Arm, Gap, RacePicture, Reach, race_curves, race
 from workbench.plots.race_tables import curves_table, differences_table
 from workbench.store.folder import read_object
 from workbench.store.trash import wherever
-from workbench.telemetry.baselines import Yardstick
+from workbench.telemetry.baselines import References
 from workbench.telemetry.quantities import SECONDS_AHEAD
 
 _CELL = "text-align:left;padding:2px 12px 2px 0"
@@ -46,7 +46,7 @@ def picture_of(plan: RacePlan, now: Standing) -> RacePicture:
             entry = Entry(arm, seed)
             evaluations = read_object(wherever(run_folder(plan, entry)).evaluations)
             if plan.score == "nats":
-                levels = levels or Yardstick.of(evaluations, {}, causal=False).levels
+                levels = levels or References.of(evaluations, {}, causal=False).levels
             if len(line := _curve(evaluations, plan, arm)):
                 reading = now.readings.get(entry, Reading("missing"))
                 done = reading.status == "done"

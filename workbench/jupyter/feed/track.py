@@ -29,7 +29,7 @@ from workbench.store.missing_text import NamedText
 from workbench.store.origin import origin_of
 from workbench.store.reached import reached
 from workbench.store.state import FINAL, STALLED, RunState, actual_status, read_state, silent_seconds
-from workbench.telemetry.baselines import Yardstick, is_causal
+from workbench.telemetry.baselines import References, is_causal
 from workbench.telemetry.columns import Columns, rising
 from workbench.telemetry.streams import Record, number, stream_path
 
@@ -152,9 +152,10 @@ class Track:
 
     @property
     def version(self) -> str:
-        """Changes whenever a page needs everything again: rows were taken back or thinned, a column or the name is new.
+        """Name the state of the columns; it changes when a page needs everything again.
 
-        It follows from what the run's files hold alone: two processes that have read the same agree on it.
+        That is: rows were taken back or downsampled, a column or the name is new. It follows from what the run's files
+        hold alone: two processes that have read the same agree on it.
         """
         # Deltas name columns by their number in the last snapshot, so a new one needs a new snapshot.
         version = f"{self._retold}.{len(self.columns.names)}.{self.layers}.{len(self.layer_values)}"
@@ -238,9 +239,9 @@ class Track:
         line["message"] = message_of(self.folder, state, line["status"])
         line["silent_seconds"] = 5 * int(silent_seconds(state) // 5) if line["status"] == STALLED else 0
         evaluations, environment = (self._recorded.get(source, {}) for source in ("evaluations", "environment"))
-        yardstick = Yardstick.of(evaluations, environment, causal=is_causal(self.recipe))
-        line["score"], line["levels"] = yardstick.title, yardstick.levels
-        line["learned"] = yardstick.learned(line["heldout_loss"])
+        references = References.of(evaluations, environment, causal=is_causal(self.recipe))
+        line["score"], line["levels"] = references.title, references.levels
+        line["learned"] = references.learned(line["heldout_loss"])
         line["seconds_before"] = self._seconds_before()
         line["missing_text"] = self._text.missing(state, line["status"])
         return line | queue_facts(self.folder, line["status"]) | self._poll_steering()
@@ -293,7 +294,7 @@ class Track:
         for columns in self.layer_values.values():
             columns.extend([np.full(width, np.nan, np.float32)] * (place + 1 - len(columns)))
         if place + 1 >= 2 * LAYER_COLUMNS:
-            self._thin()
+            self._downsample()
 
     def _starts_stage(self, record: Record) -> bool:
         state = record.get("state")
@@ -303,7 +304,7 @@ class Track:
         # With a stage every few records there is no short one to protect, and nothing would ever go.
         return before not in (None, self._stage) and 2 * sum(self.layer_starts) <= LAYER_COLUMNS
 
-    def _thin(self) -> None:
+    def _downsample(self) -> None:
         # The later of each pair, as the stride above keeps the last of its records.
         kept = [i for i, starts in enumerate(self.layer_starts) if i % 2 or starts]
         self.layer_steps = [self.layer_steps[i] for i in kept]

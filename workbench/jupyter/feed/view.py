@@ -1,4 +1,4 @@
-"""A run as pictures want it, also one of a million records: thinned, without a dict for each of them."""
+"""A run as pictures want it, also one of a million records: downsampled, without a dict for each of them."""
 
 from __future__ import annotations
 

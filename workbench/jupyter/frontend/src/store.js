@@ -36,10 +36,10 @@ export class Run {
 
   append(update, now) {
     if (update.clock) this.clock.append(update.clock);
-    for (const [name, { steps, values, thinned }] of update.series) {
+    for (const [name, { steps, values, downsampled }] of update.series) {
       const series = this.series.get(name);
       series.append(steps, values);
-      if (thinned) series.coarse = series.steps.last ?? -Infinity;
+      if (downsampled) series.coarse = series.steps.last ?? -Infinity;
       if (series.length > COMPACT_AT) series.compact(COMPACT_TO);
     }
     if (update.columns) this.layers.append(update.columns);

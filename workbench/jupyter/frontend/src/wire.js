@@ -57,7 +57,7 @@ export function unpack(header, block, shapeOf) {
         });
       }
       for (const [name, count, recorded] of entry.sparse) {
-        update.series.set(shape.names[name], { ...columns.series(count), thinned: recorded > count });
+        update.series.set(shape.names[name], { ...columns.series(count), downsampled: recorded > count });
       }
     }
     if (entry.columns) update.columns = takeLayers(columns, entry.columns, shape);

@@ -1,4 +1,4 @@
-// Which stretches are worth asking for in detail, and when: what a page holds of a long run is thinned. Pure.
+// Which stretches are worth asking for in detail, and when: what a page holds of a long run is downsampled. Pure.
 
 /** Enough for one pixel each; as the lowest and highest of every pixel, twice of it. */
 const POINTS = 1000;

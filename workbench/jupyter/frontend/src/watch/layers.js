@@ -34,7 +34,7 @@ export class Layers {
       }
     }
     this.steps.append(steps);
-    if (this.length > MOST_COLUMNS) this.thin();
+    if (this.length > MOST_COLUMNS) this.downsample();
   }
 
   /** Steps of the records that have a value of a quantity: not every record has one of each. */
@@ -44,7 +44,7 @@ export class Layers {
   }
 
   /** Every second column goes; the later of each pair stays, as in a pixel, and every first one of a stage. */
-  thin() {
+  downsample() {
     const states = this.values.get("state") ?? [];
     const starts = this.steps.view().map((_, i) => (i > 0 && states[i] && startsStage(states[i - 1], states[i]) ? 1 : 0));
     // With a stage every few records there is no short one to protect.

@@ -142,12 +142,12 @@ class Monitor {
   /** Numbers of all that was recorded, also where the page holds less. */
   async saveCsv(what, names) {
     const runs = this.scene.runs;
-    const thinned = runs.some((run) => names.some((name) => run.series.get(name)?.coarse > -Infinity));
+    const downsampled = runs.some((run) => names.some((name) => run.series.get(name)?.coarse > -Infinity));
     let whole = null;
-    if (thinned) {
+    if (downsampled) {
       this.note("asking for all records");
       whole = await this.session.everything(names);
-      this.note(whole ? "" : "nobody answered: the file holds the thinned curve");
+      this.note(whole ? "" : "nobody answered: the file holds the downsampled curve");
     }
     const told = runs.map((run) => {
       const update = whole?.find(({ id }) => id === run.id);
@@ -155,7 +155,7 @@ class Monitor {
       const at = (steps, kind) => (update ? interpolate(steps, update.clock.step, update.clock[kind]) : run.clock.at(steps, kind));
       return { name: run.name, at, series: update?.series ?? held };
     });
-    this.saveText(whole || !thinned ? what : `${what}-thinned`, csvOf(told, names));
+    this.saveText(whole || !downsampled ? what : `${what}-downsampled`, csvOf(told, names));
   }
 
   saveText(what, text, runs = this.scene.runs) {

@@ -37,16 +37,16 @@ export class Column {
 }
 
 /**
- * One scalar of one run: samples of the whole run, thinned where it is long, and one stretch in detail where somebody
+ * One scalar of one run: samples of the whole run, downsampled where it is long, and one stretch in detail where somebody
  * has zoomed in.
  */
 export class Series {
-  /** @param {boolean} thinned whether more samples were recorded than these */
-  constructor(steps = [], values = [], thinned = false) {
+  /** @param {boolean} downsampled whether more samples were recorded than these */
+  constructor(steps = [], values = [], downsampled = false) {
     this.steps = new Column(steps);
     this.values = new Column(values);
     /** Up to this step there is more to know than is held; what was appended since is exact. */
-    this.coarse = thinned && steps.length ? steps[steps.length - 1] : -Infinity;
+    this.coarse = downsampled && steps.length ? steps[steps.length - 1] : -Infinity;
     this.patch = null;
     this.version = 0;
   }
@@ -99,7 +99,7 @@ export class Series {
   }
 }
 
-/** When a run was where: steps, seconds, tokens and FLOPs of its records, thinned where it is long. */
+/** When a run was where: steps, seconds, tokens and FLOPs of its records, downsampled where it is long. */
 export class Clock {
   constructor() {
     for (const kind of Clock.KINDS) this[kind] = new Column();
@@ -111,7 +111,7 @@ export class Clock {
     for (const kind of Clock.KINDS) this[kind].append(columns[kind]);
     this.version += 1;
     // Between two records of a quarter of these, a pause could not be seen on a screen.
-    if (this.step.length > Clock.MOST) this.#thin();
+    if (this.step.length > Clock.MOST) this.#downsample();
   }
 
   detail(patch) {
@@ -149,7 +149,7 @@ export class Clock {
     return this.merged[kind];
   }
 
-  #thin() {
+  #downsample() {
     const keep = [];
     for (let i = 0; i < this.step.length; i += 4) keep.push(i);
     if (keep.at(-1) !== this.step.length - 1) keep.push(this.step.length - 1);

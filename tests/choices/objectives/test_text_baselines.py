@@ -1,4 +1,4 @@
-"""The floors of a held-out set against slow sums, and against what models without context really score."""
+"""The baselines of a held-out set against slow sums, and against what models without context really score."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import torch
 import torch.nn.functional as F
 
 from workbench.choices.data.tokens import TokenStore, Vocabulary
-from workbench.choices.objectives import text_floors
+from workbench.choices.objectives import text_baselines
 from workbench.choices.objectives.causal import Causal
 from workbench.choices.objectives.corruption import Corruption
 from workbench.choices.objectives.frequencies import frequencies, predictable
 from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.objectives.masked import Masked
 from workbench.choices.objectives.objective import Objective
-from workbench.choices.objectives.text_floors import count_floors
+from workbench.choices.objectives.text_baselines import count_baselines
 from workbench.telemetry.baselines import learned
 
 VOCABULARY = Vocabulary(size=64, used=31, cls=2, sep=3, mask=4, pad=0, unk=1)
@@ -42,8 +42,8 @@ def documents_of(store: TokenStore) -> list[list[int]]:
     return [store.ids_N[a:b].tolist() for a, b in pairwise(store.offsets_D1)]
 
 
-def slow_floors(train: TokenStore, heldout: HeldoutSet) -> tuple[float, float]:
-    """Both floors by dictionaries and loops, as the formulas say."""
+def slow_baselines(train: TokenStore, heldout: HeldoutSet) -> tuple[float, float]:
+    """Both baselines by dictionaries and loops, as the formulas say."""
     legal = set(range(VOCABULARY.used)) - {0, 2, 3, 4} | ({3} if heldout.causal else set())
     unigrams = Counter(token for document in documents_of(train) for token in document if token in legal)
     total = sum(unigrams.values()) + len(legal)
@@ -77,17 +77,17 @@ def slow_floors(train: TokenStore, heldout: HeldoutSet) -> tuple[float, float]:
 def test_floors_equal_the_slow_sums(causal: bool, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     train, heldout = text(seed, 20), HeldoutSet.of(text(seed + 9, 20), VOCABULARY, 512, causal=causal)
     counts_V = np.bincount(train.ids_N, minlength=64)
-    found, expected = count_floors(train, counts_V, heldout), slow_floors(train, heldout)
+    found, expected = count_baselines(train, counts_V, heldout), slow_baselines(train, heldout)
     assert tuple(found) == pytest.approx(expected, rel=1e-9)
     # Read a few tokens and contexts at a time, as a long text is.
-    monkeypatch.setattr(text_floors, "CHUNK_TOKENS", 7)
-    monkeypatch.setattr(text_floors, "PART_PAIRS", 100)
-    assert count_floors(train, counts_V, heldout) == found
+    monkeypatch.setattr(text_baselines, "CHUNK_TOKENS", 7)
+    monkeypatch.setattr(text_baselines, "PART_PAIRS", 100)
+    assert count_baselines(train, counts_V, heldout) == found
 
 
 def test_neighbours_help_where_they_foretell() -> None:
     train, heldout = text(0, 400), HeldoutSet.of(text(1, 100), VOCABULARY, 4096, causal=True)
-    unigram, neighbours = count_floors(train, np.bincount(train.ids_N, minlength=64), heldout)
+    unigram, neighbours = count_baselines(train, np.bincount(train.ids_N, minlength=64), heldout)
     assert neighbours < unigram - 0.3
 
 
@@ -111,7 +111,7 @@ def test_a_model_that_copies_visible_tokens_has_learned_word_frequencies() -> No
     train = text(0, 2000)
     counts_V = np.bincount(train.ids_N, minlength=64)
     heldout = HeldoutSet.of(text(1, 400), VOCABULARY, 1 << 14, causal=False)
-    floors = count_floors(train, counts_V, heldout)
+    baselines = count_baselines(train, counts_V, heldout)
     model = Copying(frequencies(counts_V, predictable(VOCABULARY, causal=False)))
     losses, old = [], []
     for batch, seen in heldout.batches(64, 16):
@@ -120,12 +120,12 @@ def test_a_model_that_copies_visible_tokens_has_learned_word_frequencies() -> No
         nats = model.nats(corrupted.tokens_BT.flatten()[corrupted.index_N], corrupted.labels_N)
         old.append(nats[corrupted.weight_N > 0])
     loss = torch.cat(losses).mean().item()
-    assert loss == pytest.approx(floors.unigram, abs=0.01)
-    assert learned(loss, floors) == "word frequencies"
+    assert loss == pytest.approx(baselines.unigram, abs=0.01)
+    assert learned(loss, baselines) == "word frequencies"
     # By the score of before it was 0.2 nats "below word frequencies", and its training curve still shows that.
-    assert learned(torch.cat(old).mean().item(), floors) == "neighbours"
-    floor = Masked().context_free_loss(counts_V, VOCABULARY)
-    assert torch.cat(old).mean().item() == pytest.approx(floor, abs=0.03)
+    assert learned(torch.cat(old).mean().item(), baselines) == "neighbours"
+    baseline = Masked().context_free_loss(counts_V, VOCABULARY)
+    assert torch.cat(old).mean().item() == pytest.approx(baseline, abs=0.03)
 
 
 def test_the_training_floor_equals_the_slow_sum() -> None:

@@ -1,4 +1,4 @@
-"""The floors of a held-out set: losses of word frequencies and of neighbouring words, counted in the training text.
+"""The baselines of a held-out set: losses of word frequencies and of neighbouring words, counted in the training text.
 
 *Unigram*: p(w) = (c(w) + 1) / (C + W), over the W ids that can be labels. *Neighbours*: Witten-Bell interpolation,
 
@@ -23,20 +23,20 @@ from workbench.choices.data.data import Say
 from workbench.choices.data.tokens import PreparedData, TokenStore
 from workbench.choices.objectives.frequencies import frequencies, predictable
 from workbench.choices.objectives.heldout import HeldoutSet
-from workbench.telemetry.baselines import Floors
+from workbench.telemetry.baselines import Baselines
 
 # Shape legend: V ids, S scored tokens, N tokens of a text, E different pairs, K contexts.
 
 VERSION = 1
-"""Part of the cache key: raise it whenever the same text and set would give other floors."""
+"""Part of the cache key: raise it whenever the same text and set would give other baselines."""
 CHUNK_TOKENS = 1 << 22
 PART_PAIRS = 1 << 24
 """Pairs that are sorted at once (128 MiB of keys). Longer texts are read several times, for a few contexts each."""
 MOST_PARTS = 32
 
 
-def text_floors(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> Floors:
-    """The floors of a set in nats per scored token, counted once per text and set, then read from the cache.
+def text_baselines(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> Baselines:
+    """The baselines of a set in nats per scored token, counted once per text and set, then read from the cache.
 
     Raises:
         DataError: the cache cannot be written.
@@ -45,21 +45,21 @@ def text_floors(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> Floors
 
     def build(folder: Any) -> dict[str, Any]:
         say("counting neighbouring tokens of the training text")
-        return {"made_from": made_from, **count_floors(prepared.train, prepared.counts_V, heldout)._asdict()}
+        return {"made_from": made_from, **count_baselines(prepared.train, prepared.counts_V, heldout)._asdict()}
 
     _, content = cache_entry("floors", key_of(made_from), build, say)
-    return Floors(content["unigram"], content["neighbours"])
+    return Baselines(content["unigram"], content["neighbours"])
 
 
-def count_floors(train: TokenStore, counts_V: np.ndarray, heldout: HeldoutSet) -> Floors:
-    """The floors of a set in nats per scored token; NaN where it has none."""
+def count_baselines(train: TokenStore, counts_V: np.ndarray, heldout: HeldoutSet) -> Baselines:
+    """The baselines of a set in nats per scored token; NaN where it has none."""
     p_V = frequencies(counts_V, predictable(heldout.vocabulary, causal=heldout.causal))
     p_S = p_V[heldout.ids_N[heldout.scored_S]]
     if not len(p_S):
-        return Floors(float("nan"))
+        return Baselines(float("nan"))
     probability = _left if heldout.causal else _both
     neighbours_S = probability(train, counts_V, p_V, heldout)
-    return Floors(float(-np.log(p_S).mean()), float(-np.log(neighbours_S).mean()))
+    return Baselines(float(-np.log(p_S).mean()), float(-np.log(neighbours_S).mean()))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The floor of a user's held-out loss where that predicts tokens: what word frequencies alone would reach."""
+"""The baseline of a user's held-out loss where that predicts tokens: what word frequencies alone would reach."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def vocabulary_of(model: nn.Module) -> int | None:
     return len(weight) if isinstance(weight, Tensor) else None
 
 
-def unigram_floor(model: nn.Module, loader: Iterable[Any], heldout: Iterable[Any], seed: int) -> float | None:
+def unigram_baseline(model: nn.Module, loader: Iterable[Any], heldout: Iterable[Any], seed: int) -> float | None:
     """Nats per held-out token of the training labels' frequencies, add-one; None where no tokens are predicted."""
     size = vocabulary_of(model)
     if size is None:
