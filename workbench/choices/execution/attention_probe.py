@@ -95,14 +95,16 @@ def _passes(
 
     attention = getattr(backbone.blocks[0], "attention", None)
     if isinstance(backbone, Stack) and isinstance(attention, SelfAttention):
-        with autocast():
-            context = backbone.context(tokens_BT, batch)
-
         # A function of its own: the run's blocks share their compiled graphs and a limit on how many they may be.
-        def mixed() -> Tensor:
+        def mixed(context: Any) -> Tensor:
             return attention(x_BTD, context)
 
-        forward = torch.compile(mixed, dynamic=False) if compiled else mixed
+        layer_pass = torch.compile(mixed, dynamic=False) if compiled else mixed
+
+        def forward() -> Tensor:
+            # In every pass: terms of positions that layers share have weights, and a graph goes backward once.
+            return layer_pass(backbone.context(tokens_BT, batch))
+
     else:
         # Models of others run as they are.
         def forward() -> Tensor:
