@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from workbench.base.errors import RecipeError
 from workbench.choices.depth.freeze import Freeze
 from workbench.choices.progress import Budget, Progress
 from workbench.choices.schedules.linear import Linear
@@ -74,3 +75,11 @@ def test_with_every_layer_frozen_the_head_still_learns(tiny: Recipe, build: Call
         training.step()
     moved = {name for name, p in training.model.named_parameters() if not torch.equal(p, before[name])}
     assert moved == {"backbone.final.weight"}
+
+
+def test_a_model_of_which_nothing_trains_is_refused(tiny: Recipe) -> None:
+    bare = {"kind": "pre_ln", "final_norm": False, "head": "linear", "tied": True, "bias": False}
+    frozen = {"kind": "freeze", "share": {"kind": "linear", "start": 0.0, "end": 1.0}, "embedding": "frozen"}
+    with pytest.raises(RecipeError, match=r"depth\.share: reaches 1, .* nothing is left to train"):
+        tiny.with_(architecture=bare, depth=frozen)
+    tiny.with_(architecture={**bare, "bias": True}, depth=frozen)

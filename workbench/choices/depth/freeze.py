@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Iterator
+from typing import Any, Literal
 
-from workbench.choices.choice import knob
+from workbench.choices.choice import Problem, knob
 from workbench.choices.depth.plan import Depth, LayerPlan
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
@@ -39,3 +40,17 @@ class Freeze(Depth):
         frozen = math.floor(at(self.share, progress) * layers + 1e-9)
         trains = tuple(layer >= frozen for layer in range(layers))
         return LayerPlan.full(layers, trains=trains, embedding=not frozen or self.embedding == "trains")
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        """A share that reaches 1 where all that is left to train is frozen with the embedding."""
+        yield from super().problems(recipe)
+        model = recipe.architecture
+        most = self.share if isinstance(self.share, float) else self.share.extremes()[1]
+        # Foreign models have a final norm of their own.
+        rest = getattr(model, "final_norm", True) or model.bias or model.head != "linear" or not model.tied
+        if most >= 1 and self.embedding == "frozen" and not rest:
+            yield Problem(
+                "depth.share",
+                "reaches 1, and the head is the frozen embedding: nothing is left to train; stay below 1 or set "
+                "depth.embedding=trains",
+            )
