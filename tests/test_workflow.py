@@ -14,7 +14,7 @@ import papermill
 import yaml
 
 from tests.documents import ROOT
-from workbench.experiments.race.results import FAIL_ON
+from workbench.experiments.result import FAIL_ON
 
 FILE = ROOT / "docs" / "github" / "race.yml"
 

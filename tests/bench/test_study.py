@@ -21,8 +21,8 @@ from workbench.bench.study import missing, section_of, warm_starts
 from workbench.bench.study_page import page
 from workbench.bench.study_tracks import TRACKS, Track, arms_of
 from workbench.client.run import Run
-from workbench.experiments.race.plan import RacePlan
 from workbench.experiments.race.race import Race
+from workbench.experiments.race.race_plan import RacePlan
 from workbench.recipes.recipe import Recipe
 from workbench.store.folder import RunFolder
 

@@ -11,7 +11,7 @@ from workbench.bench import study
 from workbench.bench.study import missing
 from workbench.bench.study_tracks import PUBLISHED, TRACKS, arms_of
 from workbench.choices.choice import registry
-from workbench.experiments.race.validate import ARM_NAME
+from workbench.experiments.race.race_plan import ARM_NAME
 
 
 def test_arms_of_the_masked_track_can_begin_with_the_weights_of_what_is_trained_before() -> None:

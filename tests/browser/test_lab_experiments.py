@@ -19,13 +19,12 @@ from tests.experiments.sweep import conftest as sweeping
 from tests.experiments.tune import conftest as tunings
 from tests.forecasting.machine_rates import RATES
 from tests.tiny_runs import tiny_recipe
-from workbench.experiments.race.advance import advance
 from workbench.experiments.race.race import Race
-from workbench.experiments.race.validate import enter as enter_race
+from workbench.experiments.race.race_plan import plan_race as enter_race
 from workbench.experiments.sweep.sweep import Sweep
-from workbench.experiments.sweep.validate import enter as enter_sweep
+from workbench.experiments.sweep.sweep_plan import plan_sweep as enter_sweep
 from workbench.experiments.tune.tune import Tuning
-from workbench.experiments.tune.validate import enter as enter_tuning
+from workbench.experiments.tune.tuning_plan import plan_tuning as enter_tuning
 
 pytestmark = pytest.mark.browser
 SCREEN: ViewportSize = {"width": 1280, "height": 720}
@@ -41,8 +40,8 @@ def race(corpus: Path, tmp_path: Path) -> Iterator[Race]:
     # Better by about as much as seeds differ: it takes more of them.
     starter = racing.Starter(plan, lambda entry: 2.0 - 0.03 * (entry.arm == "mine") * (1 + entry.seed % 2 * -3))
     with folder.driver_lock():
-        while Race(folder).standing.look == 4:
-            advance(folder, starter)
+        while Race(folder).look().look == 4:
+            Race(folder).advance(starter)
             starter.end_all()
         yield Race(folder)
 

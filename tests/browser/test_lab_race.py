@@ -17,10 +17,10 @@ from tests.experiments.sweep import conftest as sweeping
 from tests.forecasting.machine_rates import RATES
 from tests.run_folders import kill_processes_of
 from tests.tiny_runs import tiny_recipe
+from workbench.experiments.experiment_folder import RaceFolder
 from workbench.experiments.race.race import Race
-from workbench.experiments.race.race_folder import RaceFolder
 from workbench.experiments.sweep.sweep import Sweep
-from workbench.experiments.sweep.validate import enter as enter_sweep
+from workbench.experiments.sweep.sweep_plan import plan_sweep as enter_sweep
 
 pytestmark = pytest.mark.browser
 STEPS = 60

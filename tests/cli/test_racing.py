@@ -12,10 +12,8 @@ import pytest
 from tests.experiments.race.conftest import Starter, held, planned, root, tiny, written
 from tests.forecasting.machine_rates import RATES
 from workbench.cli.command import main
-from workbench.experiments.race.advance import advance
-from workbench.experiments.race.plan import Entry, RacePlan
 from workbench.experiments.race.race import Race
-from workbench.experiments.race.status import run_folder
+from workbench.experiments.race.race_plan import Entry, RacePlan
 from workbench.forecasting import calibration
 from workbench.recipes.recipe import Recipe
 from workbench.store.state import write_state
@@ -76,10 +74,10 @@ def test_a_failed_race_has_no_verdict_and_is_shown_as_failed(
 ) -> None:
     plan = planned()
     folder, starter = written(plan), Starter(plan, lambda entry: 2.0)
-    advance(folder, starter)
+    Race(folder).advance(starter)
     starter.end_all()
-    write_state(run_folder(plan, Entry("mine", 0)), status="failed", error="the loss became nan")
-    advance(folder, starter)
+    write_state(plan.run_folder(Entry("mine", 0)), status="failed", error="the loss became nan")
+    Race(folder).advance(starter)
     assert Race(folder).status == "failed"
     asked = ["race", plan.id, "--runs", str(root), "--results", str(tmp_path / "race.json")]
     for more in ([], ["--show"], ["--show", "--fail-on", "worse"]):

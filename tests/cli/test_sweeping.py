@@ -72,8 +72,8 @@ def test_a_sweep_that_is_there_is_shown_followed_and_kept(
     assert all(path.exists() for path in files)
     assert main(["sweep", sweep.id[:20], *runs, "--show"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split()[:3] == ["point", "optimizer.lr", "architecture.layers"]
-    assert lines[1].split()[:4] == ["3", "0.002", "2", "1.910"]
+    assert lines[0].split()[:3] == ["point", "state", "optimizer.lr"]
+    assert lines[1].split()[:5] == ["3", "best", "0.002", "2", "1.910"]
     assert main(["sweep", str(sweep.folder.path), *runs, "--json", "--show"]) == 0
     assert json.loads(capsys.readouterr().out)["best"]["point"] == 3
     assert main(["sweep", "mine", *runs, "--cancel"]) == 2

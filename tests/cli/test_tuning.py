@@ -13,7 +13,6 @@ from tests.forecasting.machine_rates import RATES
 from workbench.cli import following
 from workbench.cli.command import main
 from workbench.client.run import Run
-from workbench.experiments.tune.advance import advance
 from workbench.experiments.tune.tune import begin
 from workbench.forecasting import calibration
 from workbench.recipes.recipe import Recipe
@@ -84,8 +83,8 @@ def test_a_tuning_that_is_there_is_shown_followed_and_kept(
     assert Recipe.load(files[2]).architecture.layers == 1
     assert main(["tune", tuning.id, *runs, "--show"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("setting  differs in")
-    assert lines[2].split()[:2] == ["1", "layers=1"]
+    assert lines[0].startswith("setting  state  differs in")
+    assert lines[2].split()[:3] == ["1", "kept", "layers=1"]
     assert main(["tune", "mine", *runs, "--cancel"]) == 2
     assert "is finished: there is nothing to cancel" in capsys.readouterr().err
 
@@ -159,7 +158,7 @@ def test_who_follows_one_that_is_cancelled_hears_how_its_runs_ended(
 ) -> None:
     monkeypatch.setattr(Run, "ask", lambda run, verb, **_: None)
     begun, starter = begin(*planned()), Trained()
-    advance(begun.folder, starter, RATES)
+    begun.advance(starter, RATES)
     begun.cancel()
     assert begun.going
 

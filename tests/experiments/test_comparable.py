@@ -8,7 +8,7 @@ import pytest
 
 from tests.experiments.race.conftest import tiny
 from workbench.base.errors import RecipeError
-from workbench.experiments.comparable import recipe_of
+from workbench.experiments.validation import recipe_of
 from workbench.recipes.recipe import Recipe
 
 __all__ = ["tiny"]

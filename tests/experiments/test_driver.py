@@ -13,9 +13,9 @@ from tests.conftest import SmallDisk
 from tests.experiments.race.conftest import planned, root, tiny, written
 from tests.tiny_runs import wait_until
 from workbench.experiments import driver
-from workbench.experiments.race.plan import RacePlan
+from workbench.experiments.experiment_folder import RaceFolder
 from workbench.experiments.race.race import Race
-from workbench.experiments.race.race_folder import RaceFolder
+from workbench.experiments.race.race_plan import RacePlan
 
 __all__ = ["planned", "root", "tiny"]
 

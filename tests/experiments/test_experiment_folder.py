@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.experiments.experiment_folder import append_json, json_objects
-from workbench.experiments.race.race_folder import RaceFolder
+from workbench.experiments.experiment_folder import RaceFolder, append_json, json_objects
 
 
 def test_of_two_begun_in_one_second_the_one_written_first_is_older(tmp_path: Path) -> None:

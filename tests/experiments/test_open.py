@@ -11,7 +11,7 @@ from tests.experiments.race.conftest import written
 from tests.experiments.tune.conftest import Planned, held, planned, root, tiny
 from tests.forecasting.machine_rates import RATES
 from workbench.base.errors import RunError
-from workbench.experiments.race.validate import enter as enter_race
+from workbench.experiments.race.race_plan import plan_race as enter_race
 from workbench.recipes.recipe import Recipe
 
 __all__ = ["planned", "root", "tiny"]

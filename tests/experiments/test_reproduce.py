@@ -21,13 +21,13 @@ from workbench import presets
 from workbench.base.errors import TargetMissed
 from workbench.cli.command import main
 from workbench.client.run import Run
-from workbench.experiments.race.race_folder import RaceFolder
-from workbench.experiments.race.validate import enter as enter_race
-from workbench.experiments.sweep.results import SweepResult
+from workbench.experiments.experiment_folder import RaceFolder
+from workbench.experiments.race.race_plan import plan_race as enter_race
 from workbench.experiments.sweep.sweep import begin
-from workbench.experiments.sweep.validate import enter as enter_sweep
+from workbench.experiments.sweep.sweep_plan import plan_sweep as enter_sweep
+from workbench.experiments.sweep.sweep_result import SweepResult
 from workbench.experiments.tune.tune import begin as begin_tuning
-from workbench.experiments.tune.validate import enter as enter_tuning
+from workbench.experiments.tune.tuning_plan import plan_tuning as enter_tuning
 from workbench.recipes.recipe import Recipe
 from workbench.store.find import run_ids
 from workbench.store.folder import RunFolder, write_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from workbench.experiments.trained_on import trained_on
+from workbench.experiments.readings import trained_on
 from workbench.store.folder import RunFolder, write_json
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.experiments.turns import at_once
+from workbench.experiments.validation import at_once
 from workbench.launchers.queue.queue_folder import OFF, QUEUE_VARIABLE
 from workbench.launchers.queue.settings import physical_cores, write_settings
 

@@ -30,9 +30,8 @@ from workbench.bench.study_page import page, show, with_compilation
 from workbench.bench.study_tracks import BASELINE, TRACKS, Track, arms_of
 from workbench.client.launch import launch
 from workbench.client.run import Run
-from workbench.experiments.race.plan import RacePlan
 from workbench.experiments.race.race import Race, race
-from workbench.experiments.race.validate import enter
+from workbench.experiments.race.race_plan import RacePlan, plan_race
 from workbench.recipes.recipe import Recipe
 from workbench.store.checkpoints import checkpoints
 
@@ -157,7 +156,7 @@ def section_of(
                              f"{LEARNED}; give it more --steps")  # fmt: skip
     arms, refused = arms_of(Track(base, built.methods), section)
     # As much reference time as the baseline takes: each arm is tuned at the steps that this gives it.
-    plan = enter({BASELINE: base, **arms}, None, seeds, rates=rates, say=note)
+    plan = plan_race({BASELINE: base, **arms}, None, seeds, rates=rates, say=note)
     candidates = {name: _as_tuned(f"{place}/{name}", Recipe(**plan.arms[name]).with_(seed=TUNING_SEED), results)
                   for name in arms}  # fmt: skip
     ready = {BASELINE: base, **{name: found for name, (found, _) in tune(place, candidates, results, at_once).items()}}

@@ -147,7 +147,7 @@ def _wait(held: Held) -> None:
 
 def changed(source: str, options: argparse.Namespace) -> Any:
     """A recipe with what ``--text`` and ``--set`` change."""
-    from workbench.experiments.comparable import recipe_of
+    from workbench.experiments.validation import recipe_of
 
     changes = [*text_edits(options.text), *map(assignment, options.set)]
     recipe = recipe_of(source)

@@ -11,7 +11,7 @@ from workbench.base.errors import RecipeError
 from workbench.cli.command import DONE
 from workbench.cli.following import begun, changed, existing, latest, say, seeds
 from workbench.experiments.race.race import Race
-from workbench.experiments.race.results import check_fail_on
+from workbench.experiments.result import check_fail_on
 
 
 def race(options: argparse.Namespace) -> int:
@@ -33,7 +33,7 @@ def race(options: argparse.Namespace) -> int:
             f"{shlex.quote(mine)}` (each arm is NAME=RECIPE:CHANGES); races here: {latest(Race, options)}"
         )
     from workbench.experiments.race.race import race as start
-    from workbench.experiments.race.validate import arms_of
+    from workbench.experiments.race.race_plan import arms_of
 
     started = start(
         {name: changed(source, options) for name, source in arms_of(options.arms).items()},

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from workbench.base.errors import RecipeError, check_known
 from workbench.cli.command import DONE
 from workbench.cli.following import begun, changed, existing, latest, over, say, seeds
-from workbench.experiments.race.results import check_fail_on
+from workbench.experiments.result import check_fail_on
 from workbench.experiments.tune.axes import AXES
 from workbench.experiments.tune.tune import Tuning
 

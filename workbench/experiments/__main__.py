@@ -10,9 +10,10 @@ from workbench.experiments.driver import drive
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Drive one experiment, whose folder's class and path are given, to its end; returns the exit code."""
+    """Drive one experiment, given its class and its folder, to its end; returns the exit code."""
     kind, path = sys.argv[1:] if argv is None else argv
-    return drive(pkgutil.resolve_name(kind)(Path(path).absolute()))
+    held = pkgutil.resolve_name(kind)
+    return drive(held(held.kind(Path(path).absolute())))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Carrying an experiment forward: ``python -m workbench.experiments KIND FOLDER``.
+"""Carrying an experiment forward: ``python -m workbench.experiments CLASS FOLDER``.
 
 The process owns nothing: killed at any moment, it leaves an experiment that the next driver goes on with.
 """
@@ -6,22 +6,20 @@ The process owns nothing: killed at any moment, it leaves an experiment that the
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from filelock import Timeout
 
 from workbench.base.errors import RunError
-from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
-from workbench.launchers import held
+from workbench.experiments.experiment_folder import ENDED
+from workbench.launchers import held as template
 from workbench.launchers.launcher import child_environment, module_command
 from workbench.launchers.supervisor import REPORT_VARIABLE
 from workbench.store.state import exclusive
@@ -31,9 +29,18 @@ POLL_SECONDS, MOST_PATIENCE_SECONDS = 0.5, 60.0
 _LOCK_PATIENCE_SECONDS = 2.0
 
 
-def drive(folder: ExperimentFolder) -> int:
+class Driven(Protocol):
+    """An experiment that a driver carries forward (:class:`workbench.experiments.experiment.Experiment`)."""
+
+    folder: Any
+
+    def advance(self) -> Any:
+        """Bring it forward as far as it goes now."""
+
+
+def drive(held: Driven) -> int:
     """Drive one experiment to its end; returns the exit code."""
-    lock = folder.driver_lock()
+    lock = held.folder.driver_lock()
     try:
         lock.acquire(timeout=_LOCK_PATIENCE_SECONDS)
     except Timeout:
@@ -42,20 +49,19 @@ def drive(folder: ExperimentFolder) -> int:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with lock:
-        folder.begin()
+        held.folder.begin()
         # Runs of an experiment are short and many: torch is loaded once for all, and a report drawn where one is asked
         # for (seconds of a core each).
-        held.hold()
+        template.hold()
         os.environ.setdefault(REPORT_VARIABLE, "off")
-        # After the lock, since it takes seconds to import torch: of two drivers the second is gone by then.
-        return _drive(folder, importlib.import_module(f"{folder.package}.advance").advance)
+        return _drive(held)
 
 
-def _drive(folder: ExperimentFolder, advance: Callable[[Any], Any]) -> int:
-    pause = POLL_SECONDS
+def _drive(held: Driven) -> int:
+    folder, pause = held.folder, POLL_SECONDS
     while True:
         try:
-            advance(folder)
+            held.advance()
             pause = POLL_SECONDS
         except (RunError, OSError) as error:
             if not folder.plan.is_file():
@@ -73,8 +79,8 @@ def _drive(folder: ExperimentFolder, advance: Callable[[Any], Any]) -> int:
         time.sleep(pause)
 
 
-def start_driver(folder: ExperimentFolder, working_folder: Path) -> bool:
-    """Start a driver in a session of its own, unless one of this process's is still alive; whether it did.
+def start_driver(held: Driven, working_folder: Path) -> bool:
+    """Start a driver in a session of its own, unless one of this process's is alive; returns whether it did.
 
     Args:
         working_folder: where relative paths of the recipes start.
@@ -82,9 +88,9 @@ def start_driver(folder: ExperimentFolder, working_folder: Path) -> bool:
     Raises:
         RunError: the process could not be started.
     """
+    folder, kind = held.folder, type(held)
     if (known := _children.get(folder.path)) is not None and known.poll() is None:
         return False
-    kind = type(folder)
     try:
         with folder.log.open("ab") as log:
             child = _children[folder.path] = subprocess.Popen(

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import pkgutil
 import shutil
 import time
 from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from workbench.base.errors import RunError, RunFailed
 from workbench.experiments.driver import start_driver
 from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
+from workbench.experiments.launching import end, start_wanted, stop
 from workbench.experiments.plan import version_here
 from workbench.experiments.result import summary_html
-from workbench.experiments.shown import Shown
+from workbench.experiments.snapshot import Shown, Snapshot
 from workbench.experiments.words import FINAL
 from workbench.store.awaited import Awaited
 from workbench.store.frame import frame
 from workbench.store.log import tail
+from workbench.store.state import exclusive
 
 if TYPE_CHECKING:
     import pandas
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from workbench.recipes.recipe import Recipe
 
 MOST_DRIVERS = 5
-"""Started by one who waits; that many ends without a word have a cause that the next would meet, too."""
+"""Started by one who waits; that many ends without a message have a cause that the next would meet, too."""
 ROOM_BYTES = 1 << 14
 """Below this no state can be replaced: the new one stands beside the old one first."""
 UNDRIVEN = ("starting", "interrupted")
@@ -39,7 +42,7 @@ Result = TypeVar("Result", bound=dict[str, Any])
 
 
 class Experiment(Awaited[Result], Generic[Folder, Result]):
-    """What races, sweeps and tunings have in common: they are found, followed, waited for and cancelled alike.
+    """A race, a sweep or a tuning: all are found, followed, waited for, carried forward and cancelled alike.
 
     Args:
         which: its id, a unique beginning of it, its name, or its folder.
@@ -50,9 +53,9 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
     """
 
     kind: ClassVar[type[ExperimentFolder]]
-    """Its folder's class, which says what it is called and where all of its kind lie."""
+    """Class of its folder, which holds its name and its place."""
     view: ClassVar[str] = "workbench.jupyter.watch.experiment_view:ExperimentView"
-    """What :meth:`watch` shows, as ``module:class``: it stands above and must not be imported."""
+    """The widget of :meth:`watch` as ``module:class``: it stands above and must not be imported."""
 
     def __init__(self, which: str | Path | Folder, runs_dir: str | Path | None = None) -> None:
         found = which if isinstance(which, ExperimentFolder) else self.kind.find(which, runs_dir)
@@ -62,50 +65,19 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
     @property
     @abstractmethod
     def plan(self) -> Any:
-        """What was asked."""
-
-    @property
-    @abstractmethod
-    def result(self) -> Result:
-        """All of it, JSON-able."""
-
-    @property
-    @abstractmethod
-    def summary(self) -> str:
-        """How it stands, in plain words."""
-
-    @property
-    @abstractmethod
-    def rows(self) -> list[dict[str, Any]]:
-        """Its runs as a table: one mapping per row."""
-
-    @property
-    @abstractmethod
-    def table(self) -> str:
-        """What was compared, as text for terminals."""
-
-    @property
-    @abstractmethod
-    def standing(self) -> Any:
-        """All that its runs say now."""
-
-    @property
-    def going(self) -> int:
-        """Runs that train or wait for their turn, also those of one that was cancelled a moment ago."""
-        return int(self.standing.going)
+        """Its plan."""
 
     @abstractmethod
-    def shown(self) -> Shown:
-        """As it is now, for a page that draws it live."""
+    def look(self) -> Any:
+        """Read the state of its runs (:class:`workbench.experiments.readings.Status`)."""
 
-    @property
     @abstractmethod
-    def brief(self) -> str:
-        """What it says so far, in a few words for one line of a table."""
+    def _snapshot(self, status: str) -> Snapshot[Any, Any]:
+        """Return plan and state with a status."""
 
     @abstractmethod
     def run_of(self, pick: str) -> Run:
-        """The run of one of the picks of :meth:`shown`.
+        """Return the run of one of the picks of :meth:`shown`.
 
         Raises:
             RunError: no such pick, or its run has not begun.
@@ -113,11 +85,56 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
 
     @abstractmethod
     def recipe_of(self, pick: str) -> Recipe:
-        """The recipe of one of the picks of :meth:`shown`, to compose with.
+        """Return the recipe of one of the picks of :meth:`shown`, to compose with.
 
         Raises:
             RunError: no such pick. RecipeError: it cannot be trained here.
         """
+
+    def glance(self) -> Any:
+        """Return what it says by its runs alone, without notes on who drives it."""
+        state = self.folder.read_state()
+        return replace(self._snapshot(state["status"]), error=state["message"] * (state["status"] == "failed"))
+
+    @property
+    def seen(self) -> Snapshot[Any, Any]:
+        """All that it says at this moment, read once."""
+        status = self.status
+        return replace(self._snapshot(status), note=self.note, error=self.message if status == "failed" else "")
+
+    @property
+    def result(self) -> Result:
+        """All of it, JSON-able."""
+        return cast(Result, self.seen.result())
+
+    @property
+    def summary(self) -> str:
+        """All that it says, in plain words."""
+        return self.seen.summary
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Its runs, points or settings: one mapping per row."""
+        return self._snapshot(self.status).rows
+
+    @property
+    def table(self) -> str:
+        """What was compared, as text for terminals."""
+        return self._snapshot(self.status).table_text()
+
+    @property
+    def brief(self) -> str:
+        """What it says so far, in a few words for one line of a table."""
+        return self._snapshot(self.status).brief
+
+    @property
+    def going(self) -> int:
+        """Runs that train or wait for their turn, also those of one that was cancelled a moment ago."""
+        return self._snapshot(self.status).going
+
+    def shown(self) -> Shown:
+        """Return it as it is now, for a page that draws it live."""
+        return self.seen.shown()
 
     @property
     def id(self) -> str:
@@ -126,8 +143,8 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
 
     @property
     def status(self) -> str:
-        """``racing`` or ``sweeping``, ``finished``, ``failed`` or ``cancelled``; where nobody drives it ``starting``
-        at first, then ``interrupted``."""
+        """``racing``, ``sweeping`` or ``tuning``; ``finished``, ``failed`` or ``cancelled``; where nobody drives it
+        ``starting`` at first, then ``interrupted``."""
         status = str(self.folder.read_state()["status"])
         if status in ENDED or self.folder.driven():
             return status
@@ -135,12 +152,12 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
 
     @property
     def message(self) -> str:
-        """What it is doing, or why it ended."""
+        """Its present work, or why it ended."""
         return self._no_space or str(self.folder.read_state()["message"])
 
     @property
     def note(self) -> str:
-        """What a reader of its numbers should know; empty where there is nothing."""
+        """A remark for a reader of its numbers; empty without one."""
         begun, here = self.plan.version, version_here()
         other = "" if begun == here else (
             f"begun by workbench {begun}, and this is {here}: its runs may differ in more than their recipes"
@@ -150,7 +167,7 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
 
     @property
     def _no_space(self) -> str:
-        """Why one that goes on does not: on a full disk nobody can write that there."""
+        """The reason why one that goes on stands still: on a full disk nobody can write that there."""
         if self.folder.read_state()["status"] in ENDED:
             return ""
         try:
@@ -159,22 +176,63 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
             return ""
         return "" if free >= ROOM_BYTES else f"waiting: no space is left for {self.folder.path}"
 
-    @property
-    def _error(self) -> str:
-        return self.message if self.status == "failed" else ""
+    def advance(self, start: Callable[..., Run] | None = None, rates: Any = None) -> Any:
+        """Bring it forward as far as it goes now; safe to call at any time, from any process, any number of times.
+
+        Args:
+            start: launches a run; None for :func:`workbench.client.launch.launch`. rates: of a machine, see
+                :func:`workbench.forecast`; None for those that it was begun with.
+
+        Returns:
+            The state of its runs.
+
+        Raises:
+            RunError: it cannot be read, or a run not be launched (a full disk); calling again tries again.
+            OSError: its folder cannot be written to.
+        """
+        folder = self.folder
+        with exclusive(folder.path):
+            status, now = folder.read_state()["status"], self.look()
+            if status in ENDED:
+                return now
+            now = self._prepare(now, rates)
+            if now.over:
+                self._close(now)
+                folder.write_state("failed" if now.failed else "finished", now.failed)
+                return now
+            start_wanted(folder, self.plan, now, start)
+            self._tell(status)
+        return now
+
+    def _prepare(self, now: Any, rates: Any) -> Any:
+        """Stop runs that are not needed and decide which come next; returns the state after that."""
+        return now
+
+    def _close(self, now: Any) -> None:
+        """Write what has come out to the events."""
+
+    def _tell(self, status: str) -> None:
+        """Write its progress, where it has changed."""
+        if self.folder.read_state()["message"] != (message := self._snapshot(status).progress):
+            self.folder.write_state(status, message)
 
     def cancel(self) -> list[str]:
-        """End it for good and stop its runs, each with a checkpoint; returns their ids. What has ended stays.
+        """End it for good and stop its runs, each with a checkpoint; returns their ids. Results so far stay.
 
         Raises:
             RunError: it has ended, and none of its runs goes on.
         """
-        stopped: list[str] = importlib.import_module(f"{self.folder.package}.advance").cancel(self.folder)
-        return stopped
+        return end(self.folder, self._stop_runs)
+
+    def _stop_runs(self) -> list[str]:
+        plan = self.plan
+        return stop(plan.run_folder(job) for job, each in self.look().runs if each.status == "going")
 
     def html(self) -> str:
-        """All of it as a fragment without scripts, every name escaped."""
-        return self._drawn("cell_html")
+        """Return all of it as a fragment without scripts, every name escaped."""
+        from workbench.experiments.report import cell_html
+
+        return cell_html(self.seen)
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write one HTML page with tables and pictures; returns its path.
@@ -185,19 +243,14 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
         Raises:
             OSError: the file cannot be written.
         """
-        # Here: it loads Plotly.
+        # Here: they load Plotly.
+        from workbench.experiments.report import report_html
         from workbench.plots.page import write_page
 
-        return write_page(path or self.folder.path / "report.html", self._drawn("report_html"))
-
-    def _drawn(self, form: str) -> str:
-        text: str = getattr(importlib.import_module(f"{self.folder.package}.report"), form)(
-            self.plan, self.standing, self.summary
-        )
-        return text
+        return write_page(path or self.folder.path / "report.html", report_html(self.seen))
 
     def frame(self) -> pandas.DataFrame:
-        """:attr:`rows` as a pandas table.
+        """Return :attr:`rows` as a pandas table.
 
         Raises:
             WorkbenchError: pandas is not installed.
@@ -222,23 +275,23 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
 
     def _see_driven(self) -> None:
         if self.status in UNDRIVEN:
-            start_driver(self.folder, Path(self.plan.folder))
+            start_driver(self, Path(self.plan.folder))
 
     def ended(self, deadline: float = math.inf) -> bool:
-        """Whether it has ended; where nobody drives it, somebody does from now on.
+        """Return True once it has ended; where nobody drives it, somebody does from now on.
 
         Args:
             deadline: of ``time.monotonic``.
 
         Raises:
-            TimeoutError: the deadline has passed. RunFailed: drivers end without a word.
+            TimeoutError: the deadline has passed. RunFailed: drivers end without a message.
         """
         status, noun = self.status, self.folder.noun
         if status in ENDED:
             return True
         if time.monotonic() >= deadline:
             raise TimeoutError(f"{noun} '{self.id}' has not ended in time; it goes on ({self.message})")
-        if status in UNDRIVEN and start_driver(self.folder, Path(self.plan.folder)):
+        if status in UNDRIVEN and start_driver(self, Path(self.plan.folder)):
             self._drivers += 1
             if self._drivers > MOST_DRIVERS:
                 raise RunFailed(f"{noun} '{self.id}': its drivers exit without a message: "
@@ -251,7 +304,7 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
         return pkgutil.resolve_name(self.view)(self).show()
 
     def outcome(self) -> Result:
-        """The result of one that has ended.
+        """Return the result of one that has ended.
 
         Raises:
             RunFailed: it failed or was cancelled.

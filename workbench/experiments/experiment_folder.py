@@ -1,4 +1,4 @@
-"""Every path of a race or a sweep, beside the runs folder, and what stands in its files."""
+"""The folder of an experiment beside the runs folder: its paths, its state and its events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STARTING, _LOADING = "starting", "loading"
 
 
 def json_objects(path: Path) -> list[dict[str, Any]]:
-    """The objects of a file of JSON lines, oldest first; damaged lines are left out."""
+    """Read the objects of a file of JSON lines, oldest first, without damaged lines."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -71,28 +71,27 @@ def append_json(path: Path, *facts: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class ExperimentFolder:
-    """The paths of one experiment; its runs lie in the runs folder like all others."""
+    """The paths of one experiment; its runs lie in the runs folder like all others.
+
+    Attributes:
+        noun: its name for people and for its plan's file. plural: the folder that holds all of a kind.
+        verb: of the command line, where that is not the noun. working: its status while it goes on.
+    """
 
     noun: ClassVar[str]
-    """What it is called; names its plan's file, too."""
     plural: ClassVar[str]
-    """Name of the folder, beside the runs folder, in which all of the kind lie."""
     verb: ClassVar[str] = ""
-    """Of the command line, where that is not the noun."""
     working: ClassVar[str]
-    """Its status while it goes on."""
-    package: ClassVar[str]
-    """Of what carries one forward (``advance``) and draws it (``report``): above this, and slow to import."""
     path: Path
 
     @classmethod
     def root(cls, runs_dir: str | Path | None = None) -> Path:
-        """The folder of these experiments that belongs to a runs folder."""
+        """Return the folder of these experiments that belongs to a runs folder."""
         return runs_root(runs_dir).parent / cls.plural
 
     @classmethod
     def ids(cls, runs_dir: str | Path | None = None) -> list[str]:
-        """Ids of those beside a runs folder, oldest first."""
+        """List the ids beside a runs folder, oldest first."""
         root = cls.root(runs_dir)
         try:
             names = os.listdir(root)
@@ -107,7 +106,7 @@ class ExperimentFolder:
 
     @classmethod
     def find(cls, which: str | Path, runs_dir: str | Path | None = None) -> Self:
-        """The folder of one by its id, a unique beginning of it, its name, or its path.
+        """Find the folder of one by its id, a unique beginning of it, its name, or its path.
 
         Raises:
             RunError: no such one; the message names what is alike, or the latest.
@@ -117,7 +116,7 @@ class ExperimentFolder:
             return matching[0]
         if matching:
             ids = ", ".join(each.id for each in matching[-5:])
-            raise RunError(f"'{which}' stands for {len(matching)} {cls.plural}: {ids}; write more of its id")
+            raise RunError(f"'{which}' names {len(matching)} {cls.plural}: {ids}; write more of its id")
         if isinstance(which, Path) or os.sep in which:
             folder = cls(Path(which).expanduser().absolute())
             raise RunError(f"no {cls.noun} in '{folder.path}': that folder has no {folder.plan.name}")
@@ -131,10 +130,7 @@ class ExperimentFolder:
 
     @classmethod
     def matching(cls, which: str | Path, runs_dir: str | Path | None = None) -> list[Self]:
-        """The folders that a word stands for, oldest first: by path, id, else beginning of an id, else name.
-
-        A name counts as tags write it, too: that is what tables of runs show.
-        """
+        """List the folders that a word names, oldest first: by path, id, beginning of an id, or name."""
         if which and (folder := cls(Path(which).expanduser().absolute())).plan.is_file():
             return [folder]
         known = cls.ids(runs_dir)
@@ -144,7 +140,7 @@ class ExperimentFolder:
 
     @classmethod
     def of_runs(cls, tag: str, begun: str, runs_dir: str | Path | None = None) -> Self:
-        """The folder of the one whose runs have a tag, and ids that begin with a moment.
+        """Find the folder whose runs have a tag and ids that begin with a moment.
 
         Args:
             tag: :attr:`tag`. begun: as ``20260131-081500``, with which its own id and those of its runs begin.
@@ -161,28 +157,28 @@ class ExperimentFolder:
 
     @property
     def id(self) -> str:
-        """The experiment's id."""
+        """Its id."""
         return self.path.name
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name for people."""
         return str(read_object(self.plan).get("name") or self.id)
 
     @property
     def command(self) -> str:
-        """What follows it in a terminal."""
+        """The command that follows it in a terminal."""
         found_by_id = self.path.parent == self.root()
         return f"workbench {self.verb or self.noun} {self.id if found_by_id else shlex.quote(str(self.path))}"
 
     @property
     def tag(self) -> str:
-        """Of its runs: ``race:NAME``, with dashes for what no tag may hold; a tuning's for its stages."""
+        """The tag of its runs, ``race:NAME``; stages of a tuning have the tuning's."""
         return str(read_object(self.plan).get("part_of") or self.tag_of(self.name))
 
     @property
     def is_stage(self) -> bool:
-        """Whether it is the sweep or the race of a tuning, which stands for it."""
+        """True for the sweep and the race of a tuning."""
         return bool(read_object(self.plan).get("part_of"))
 
     @property
@@ -192,23 +188,23 @@ class ExperimentFolder:
 
     @classmethod
     def tag_of(cls, name: str) -> str:
-        """The tag of runs of one of that name."""
+        """Return the tag of runs of one of that name."""
         slug = re.sub(r"[^\w.-]+", "-", name).strip("-")
         return f"{cls.noun}:{slug}"[:LONGEST_TAG].rstrip("-:")
 
     @property
     def plan(self) -> Path:
-        """``race.json`` or ``sweep.json``: what was asked; written once, before anything is launched."""
+        """``race.json`` and the like: the plan, written once before anything is launched."""
         return self.path / f"{self.noun}.json"
 
     @property
     def state(self) -> Path:
-        """``state.json``: status and message; replaced whole under the folder's lock."""
+        """``state.json``: status and message, replaced whole under the folder's lock."""
         return self.path / "state.json"
 
     @property
     def events(self) -> Path:
-        """``events.jsonl``: what was launched and decided, appended line by line."""
+        """``events.jsonl``: launches and decisions, appended line by line."""
         return self.path / "events.jsonl"
 
     @property
@@ -217,11 +213,11 @@ class ExperimentFolder:
         return self.path / "driver.log"
 
     def driver_lock(self) -> FileLock:
-        """Held by its one driver for as long as it lives; the kernel frees it whatever ends the process."""
+        """Return the lock that its one driver holds while it lives."""
         return FileLock(self.path / "driver.lock")
 
     def driven(self) -> bool:
-        """Whether a driver is alive."""
+        """Return True while a driver is alive."""
         lock = self.driver_lock()
         try:
             lock.acquire(timeout=0)
@@ -231,12 +227,12 @@ class ExperimentFolder:
         return False
 
     def starting(self) -> bool:
-        """Whether it was written a moment ago and no driver has had the time to say anything."""
+        """Return True while its first driver is expected to start."""
         state = self.read_state()
         return state["message"] == _STARTING and 0 <= time.time() - number(state.get("time")) < START_SECONDS
 
     def begin(self) -> None:
-        """Say that a driver is at work: of one that ends from now on nobody thinks that it has yet to start."""
+        """Note that a driver is at work, so that nobody waits for it to start."""
         # Who cannot write that on a full disk is waited for as one that starts.
         with suppress(OSError), exclusive(self.path):
             if self.read_state()["message"] == _STARTING:
@@ -262,7 +258,7 @@ class ExperimentFolder:
                            "another place with runs_dir (`--runs DIR`, $WORKBENCH_RUNS)") from None  # fmt: skip
 
     def read_state(self) -> dict[str, Any]:
-        """``status`` and ``message``, as last written."""
+        """Return ``status`` and ``message`` as last written."""
         return {"status": self.working, "message": "", **read_object(self.state)}
 
     def write_state(self, status: str, message: str) -> None:
@@ -282,5 +278,45 @@ class ExperimentFolder:
         append_json(self.events, {"time": round(time.time(), 3), "kind": kind, **facts})
 
     def read_events(self) -> list[dict[str, Any]]:
-        """All events, oldest first; damaged lines are left out."""
+        """Return all events, oldest first, without damaged lines."""
         return json_objects(self.events)
+
+
+class RaceFolder(ExperimentFolder):
+    """The paths of one race."""
+
+    noun: ClassVar[str] = "race"
+    plural: ClassVar[str] = "races"
+    working: ClassVar[str] = "racing"
+
+
+class SweepFolder(ExperimentFolder):
+    """The paths of one sweep."""
+
+    noun: ClassVar[str] = "sweep"
+    plural: ClassVar[str] = "sweeps"
+    working: ClassVar[str] = "sweeping"
+
+    @property
+    def points(self) -> Path:
+        """``points.jsonl``: the settings tried so far, in order, appended line by line."""
+        return self.path / "points.jsonl"
+
+    @property
+    def rates(self) -> Path:
+        """``rates.json``: of the machine by which points are sized; absent for this one."""
+        return self.path / "rates.json"
+
+
+class TuningFolder(ExperimentFolder):
+    """The paths of one tuning; its sweep and its race lie among all others, under its own id."""
+
+    noun: ClassVar[str] = "tuning"
+    plural: ClassVar[str] = "tunings"
+    verb: ClassVar[str] = "tune"
+    working: ClassVar[str] = "tuning"
+
+    @property
+    def evidence(self) -> Path:
+        """``evidence.json``: every setting that was tried, what was kept and why, the race; replaced whole."""
+        return self.path / "evidence.json"

@@ -7,43 +7,56 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.base.errors import RunError, WorkbenchError
 from workbench.client.run import Run
 from workbench.experiments.experiment_folder import ENDED, ExperimentFolder
-from workbench.experiments.readings import Reading
+from workbench.experiments.plan import RunsPlan
+from workbench.experiments.readings import Reading, Status
+from workbench.launchers.queue.orphans import start_orphan
 from workbench.store import control
 from workbench.store.folder import RunFolder
 from workbench.store.labels import label
 from workbench.store.state import DISK_FULL, exclusive
 
-if TYPE_CHECKING:
-    from workbench.recipes.recipe import Recipe
-
 ROOM_BYTES = 1 << 20
 """A run that failed for want of space is not resumed before there is more than this."""
 
 
-def bring(
-    folder: ExperimentFolder,
-    run: RunFolder,
-    reading: Reading,
-    recipe: Callable[[], Recipe],
-    start: Callable[..., Run],
-    **facts: Any,
-) -> None:
-    """Launch a run of an experiment, or resume it where it was lost; says so in the experiment's events.
+def start_wanted(folder: ExperimentFolder, plan: RunsPlan, now: Status, start: Callable[..., Run] | None) -> None:
+    """Start the runs that an experiment wants, as far as there is room for them.
 
     Args:
-        start: launches a run, as :func:`workbench.client.launch.launch`.
-        facts: what the events say of it, too; ``title`` becomes a note of the run.
+        start: launches a run; None for :func:`workbench.client.launch.launch`.
+
+    Raises:
+        RunError: a run could not be launched (a full disk); trying again may help.
+        OSError: the experiment's folder cannot be written to.
+    """
+    known = {plan.run_folder(job): each for job, each in now.runs}
+    for run, each in known.items():
+        if each.doing == "queued":
+            # After a reboot it waits without a process, and nobody else may come to start it.
+            start_orphan(run)
+    room = plan.at_once - sum(each.status == "going" for each in known.values())
+    missing = [job for job in now.wanted if known[plan.run_folder(job)].status != "going"]
+    for job in missing[: max(0, room)]:
+        bring(folder, plan, job, known[plan.run_folder(job)], start)
+
+
+def bring(
+    folder: ExperimentFolder, plan: RunsPlan, job: Any, reading: Reading, start: Callable[..., Run] | None = None
+) -> None:
+    """Launch a job's run, or resume it where it was lost; writes an event.
 
     Raises:
         RunError: it could not be launched (a full disk); trying again may help.
         OSError: the experiment's folder cannot be written to.
     """
-    title = facts.pop("title")
+    from workbench.client.launch import launch
+
+    run, facts = plan.run_folder(job), plan.facts_of(job)
     if reading.status in ("lost", "stopped"):
         if DISK_FULL in reading.error and shutil.disk_usage(run.path).free < ROOM_BYTES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(run.path))
@@ -51,8 +64,9 @@ def bring(
             Run(run).resume()
             folder.add_event("resumed", run=run.id, **facts)
         return
+    options = {"runs_dir": str(run.path.parent), "run_id": run.id, **plan.launch_options(job)}
     try:
-        started = start(recipe(), runs_dir=str(run.path.parent), run_id=run.id)
+        started = (start or launch)(plan.recipe_of(job), **options)
     except RunError:
         raise
     except WorkbenchError as error:
@@ -61,29 +75,30 @@ def bring(
         return
     folder.add_event("launched", run=run.id, **facts)
     with contextlib.suppress(RunError):
-        label(started.folder, add=[folder.tag], notes=f"{folder.noun} {folder.id}: {title}")
+        label(started.folder, add=[folder.tag], notes=f"{folder.noun} {folder.id}: {plan.title_of(job)}")
 
 
 def refused(folder: ExperimentFolder) -> dict[str, str]:
-    """Runs that could not be launched, and why, by id."""
+    """Return why runs could not be launched, by their id."""
     found = [event for event in folder.read_events() if event.get("kind") == "refused"]
     return {str(event.get("run")): str(event.get("error")) for event in found}
 
 
-def withdraw(folder: ExperimentFolder, run: RunFolder, **facts: Any) -> None:
-    """Stop a run that the experiment does not need any more; says so in the experiment's events.
+def withdraw(folder: ExperimentFolder, plan: RunsPlan, job: Any) -> None:
+    """Stop a run that the experiment does not need any more; writes an event.
 
     Raises:
         OSError: the experiment's folder cannot be written to.
     """
+    run = plan.run_folder(job)
     # Before it stops: a run that was stopped by nobody known would have failed. Killed in between, a driver leaves it
     # to the next one to stop it.
-    folder.add_event("withdrawn", run=run.id, **facts)
+    folder.add_event("withdrawn", run=run.id, **plan.facts_of(job))
     stop([run], by=f"{folder.noun} {folder.id}")
 
 
 def withdrawn(folder: ExperimentFolder) -> set[str]:
-    """Ids of runs that :func:`withdraw` stopped and nobody has resumed since."""
+    """Return the ids of runs that :func:`withdraw` stopped and nobody has resumed since."""
     last = {str(event.get("run")): event.get("kind") for event in folder.read_events()}
     return {run for run, kind in last.items() if kind == "withdrawn"}
 

@@ -1,4 +1,4 @@
-"""What was asked of an experiment, frozen before its first run, as its folder keeps it."""
+"""The plan of an experiment: frozen before its first run, kept in its folder as JSON."""
 
 from __future__ import annotations
 
@@ -7,24 +7,40 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from workbench.base.errors import RunError
 from workbench.experiments.experiment_folder import ExperimentFolder
-from workbench.store.folder import new_run_id, read_object, runs_root
+from workbench.store.folder import RunFolder, new_run_id, read_object, runs_root
+
+if TYPE_CHECKING:
+    from workbench.recipes.recipe import Recipe
 
 SCHEMA_VERSION = 1
 """The newest form of a plan's file that is known."""
 Score = Literal["nats", "bits_per_byte"]
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
-class Plan:
-    """What every plan holds; as JSON and back.
+@dataclass(frozen=True)
+class Cost:
+    """The forecast of an experiment on this machine.
 
     Attributes:
-        seeds: that each recipe trains with. score: what is compared.
-        warnings: what was said before it began.
+        seconds: wall time. core_hours: of all runs; 0 on a GPU.
+    """
+
+    runs: int
+    seconds: float
+    core_hours: float
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Plan:
+    """The fields of every plan; as JSON and back.
+
+    Attributes:
+        seeds: that each recipe trains with. score: of comparisons.
+        warnings: said before it began.
         runs_dir, folder: the runs folder, and the working folder in which it began; absolute.
         version: of the package that began it.
     """
@@ -40,12 +56,12 @@ class Plan:
     schema_version: int = SCHEMA_VERSION
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able; :meth:`read` reads it back."""
+        """Return it as JSON; :meth:`read` reads it back."""
         return asdict(self)
 
     @classmethod
     def read(cls, folder: ExperimentFolder) -> Self:
-        """The plan of an experiment's folder, also of one that another version began.
+        """Read the plan of an experiment's folder, also of one that an older version began.
 
         Raises:
             RunError: the file is damaged, or of a newer form than this version knows.
@@ -53,10 +69,8 @@ class Plan:
         raw = read_object(folder.plan)
         found = raw.get("schema_version")
         if isinstance(found, int) and found > SCHEMA_VERSION:
-            raise RunError(
-                f"{folder.noun} '{folder.id}' was begun by a newer workbench ({raw.get('version')}), whose "
-                f"{folder.plural} this one cannot read; upgrade it"
-            )
+            raise RunError(f"{folder.noun} '{folder.id}' was begun by a newer workbench ({raw.get('version')}), whose "
+                           f"{folder.plural} this one cannot read; upgrade it")  # fmt: skip
         try:
             several = {each.name: tuple(raw[each.name]) for each in fields(cls) if str(each.type).startswith("tuple")}
             return cls(**{**known(cls, raw), **several, **cls._parts(raw)})
@@ -65,18 +79,52 @@ class Plan:
 
     @classmethod
     def _parts(cls, raw: dict[str, Any]) -> dict[str, Any]:
-        """Fields that are dataclasses themselves, of their JSON."""
+        """Read the fields that are dataclasses themselves."""
         raise NotImplementedError
 
 
+class RunsPlan(Plan):
+    """A plan whose runs follow from it; a job names one of them.
+
+    Attributes:
+        at_once: runs side by side.
+    """
+
+    at_once: int
+
+    def run_folder(self, job: Any) -> RunFolder:
+        """Return the folder of a job's run. Its id follows from the plan, so that nothing is launched twice."""
+        raise NotImplementedError
+
+    def recipe_of(self, job: Any) -> Recipe:
+        """Return the recipe of a job's run. (Imports torch, through the choices.)
+
+        Raises:
+            RecipeError: it cannot be trained here.
+        """
+        raise NotImplementedError
+
+    def facts_of(self, job: Any) -> dict[str, Any]:
+        """Return what events say of a job."""
+        raise NotImplementedError
+
+    def title_of(self, job: Any) -> str:
+        """Return what notes of a job's run call it."""
+        raise NotImplementedError
+
+    def launch_options(self, job: Any) -> dict[str, Any]:
+        """Return what a launch of the job takes beside its recipe."""
+        return {}
+
+
 def begun(name: str, recipe_hash: str, runs_dir: str | Path | None) -> dict[str, Any]:
-    """What a plan says of where and with what it begins: a new id, both folders, the version."""
+    """Return the fields of a plan that say where and with what it begins: a new id, both folders, the version."""
     places = {"runs_dir": str(runs_root(runs_dir)), "folder": os.getcwd()}
     return {"id": new_run_id(name, recipe_hash), **places, "version": version_here()}
 
 
 def version_here() -> str:
-    """Of this package; empty for a source tree that is not installed."""
+    """Return the version of this package; empty for a source tree that is not installed."""
     try:
         return importlib.metadata.version("workbench")
     except importlib.metadata.PackageNotFoundError:
@@ -84,6 +132,6 @@ def version_here() -> str:
 
 
 def known(kind: type, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a dataclass that this version knows."""
+    """Return the fields of a dataclass that this version knows."""
     names = {field.name for field in fields(kind)}
     return {key: value for key, value in raw.items() if key in names}

@@ -1,10 +1,10 @@
-"""A run of an experiment as it is now, read from its folder alone."""
+"""The runs of an experiment as they are now, read from their folders alone."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
 
 from workbench.base.json_lines import number
 from workbench.experiments.budget import Share
@@ -13,11 +13,13 @@ from workbench.store.state import DISK_FULL, actual_status, read_state
 from workbench.store.trash import wherever
 from workbench.telemetry.baselines import References
 
-Status = Literal["missing", "going", "lost", "stopped", "failed", "done"]
+RunStatus = Literal["missing", "going", "lost", "stopped", "failed", "done"]
 """``stopped`` by the experiment itself, which did not need it any more."""
 _MOST_FINISHED = 4096
 MOST_ATTEMPTS = 3
 """A run that was lost so often, to reboots, to a killed supervisor or for want of space, has failed."""
+SAID = ("device", "cores", "threads", "python", "git")
+"""Keys of :func:`trained_on`; ``git`` is the checkout's revision, None where the package was installed."""
 
 
 class Reading(NamedTuple):
@@ -25,14 +27,14 @@ class Reading(NamedTuple):
 
     Attributes:
         loss, bits_per_byte: held-out, of a run that is done; NaN else.
-        left_floor: whether the loss lies at least 0.1 nats below word frequencies.
+        left_floor: the loss lies at least 0.1 nats below word frequencies.
         doing, progress: for people; ``progress`` is the spent share of the budget.
         seconds: of training, of a run that is done; NaN else.
         heldout: step, tokens, nats and bits per byte of every evaluation of a run that is done.
-        reached_floor: whether the loss lies at word frequencies, or below.
+        reached_floor: the loss lies at word frequencies, or below.
     """
 
-    status: Status
+    status: RunStatus
     loss: float = math.nan
     bits_per_byte: float = math.nan
     left_floor: bool = False
@@ -44,16 +46,30 @@ class Reading(NamedTuple):
     reached_floor: bool = False
 
     def scored(self, score: str) -> float:
-        """What is compared, ``nats`` or ``bits_per_byte``; NaN of a run that is not done."""
+        """Return the score, ``nats`` or ``bits_per_byte``; NaN of a run that is not done."""
         return self.loss if score == "nats" else self.bits_per_byte
 
     def curve(self, score: str, share: Share) -> list[tuple[float, float]]:
-        """Reference seconds and score of every evaluation that has both.
-
-        Args:
-            score: ``nats`` or ``bits_per_byte``.
-        """
+        """Return reference seconds and score of every evaluation that has both."""
         return curve_of(self.heldout, score, share)
+
+
+class Status(Protocol):
+    """How an experiment stands, as far as its driver needs to know.
+
+    Attributes:
+        runs: every job with its reading. wanted: jobs to start, in order.
+        over: nothing is left to do. failed: why it has no outcome.
+    """
+
+    @property
+    def runs(self) -> Sequence[tuple[Any, Reading]]: ...
+    @property
+    def wanted(self) -> Sequence[Any]: ...
+    @property
+    def over(self) -> bool: ...
+    @property
+    def failed(self) -> str: ...
 
 
 _finished: dict[RunFolder, tuple[tuple[int, int], Reading]] = {}
@@ -61,7 +77,7 @@ _finished: dict[RunFolder, tuple[tuple[int, int], Reading]] = {}
 
 
 def reading_of(folder: RunFolder, refused: Mapping[str, str]) -> Reading:
-    """One run, from its folder.
+    """Read one run from its folder.
 
     Args:
         refused: by run id, why it could not be launched.
@@ -88,33 +104,24 @@ def reading_of(folder: RunFolder, refused: Mapping[str, str]) -> Reading:
         again = why.startswith(DISK_FULL) and state.attempt < MOST_ATTEMPTS
         return Reading("lost" if again else "failed", progress=state.progress, error=f"{folder.id}: {why}")
     if status == "lost":
-        error = f"{folder.id}: its processes ended without a word, {state.attempt} times"
+        error = f"{folder.id}: its processes ended without a message, {state.attempt} times"
         return Reading("lost" if state.attempt < MOST_ATTEMPTS else "failed", progress=state.progress, error=error)
     return Reading("going", doing=status, progress=state.progress)
 
 
+def cancelled(readings: Mapping[Any, Reading]) -> dict[Any, Reading]:
+    """Return the readings of a cancelled experiment: runs that did not end by themselves were stopped, not failed."""
+    return {job: each if each.status in ("done", "going") else Reading("missing", progress=each.progress)
+            for job, each in readings.items()}  # fmt: skip
+
+
 def _stamp(folder: RunFolder) -> tuple[int, int]:
-    """Which file the state of a run stands in now: each is a new one."""
+    """Return which file the state of a run stands in now: each write makes a new one."""
     try:
         status = folder.state.stat()
     except OSError:
         return -1, -1
     return status.st_ino, status.st_mtime_ns
-
-
-def underway(readings: Iterable[Reading]) -> list[str]:
-    """How many runs train, and how many wait for their turn on this machine, in words; nothing of none.
-
-    Example:
-        >>> underway([Reading("going", doing="running"), Reading("going", doing="queued"), Reading("done")])
-        ['1 run going', '1 run waiting for its turn']
-    """
-    doing = [each.doing for each in readings if each.status == "going"]
-    waiting = doing.count("queued")
-    going = len(doing) - waiting
-    counted = ((going, "run going", "runs going"),
-               (waiting, "run waiting for its turn", "runs waiting for their turn"))  # fmt: skip
-    return [f"{count} {one if count == 1 else several}" for count, one, several in counted if count]
 
 
 def _done(evaluations: Mapping[str, Any]) -> Reading:
@@ -132,7 +139,7 @@ def _done(evaluations: Mapping[str, Any]) -> Reading:
 def curve_of(
     heldout: Iterable[tuple[float, float, float, float]], score: str, share: Share
 ) -> list[tuple[float, float]]:
-    """As :meth:`Reading.curve`, of what :func:`heldout_of` found, also of a run that is not done."""
+    """Return :meth:`Reading.curve` of what :func:`heldout_of` found, also of a run that is not done."""
     points = [
         (share.seconds_at(step, tokens), loss if score == "nats" else bits) for step, tokens, loss, bits in heldout
     ]
@@ -140,11 +147,23 @@ def curve_of(
 
 
 def heldout_of(evaluations: Mapping[str, Any]) -> tuple[tuple[float, float, float, float], ...]:
-    """Step, tokens, nats and bits per byte of every evaluation; NaN for what was not written."""
+    """Return step, tokens, nats and bits per byte of every evaluation; NaN for what was not written."""
     recorded = evaluations.get("heldout")
     points = [point for point in recorded if isinstance(point, dict)] if isinstance(recorded, list) else []
-    return tuple(
-        (number(point.get("step")), number(point.get("tokens")), number(point.get("loss")),
-         number(point.get("bits_per_byte")))
-        for point in points
-    )  # fmt: skip
+    keys = ("step", "tokens", "loss", "bits_per_byte")
+    return tuple(tuple(number(point.get(key)) for key in keys) for point in points)  # type: ignore[misc]
+
+
+def trained_on(folders: Iterable[RunFolder]) -> list[dict[str, Any]]:
+    """List the machines and revisions that runs were trained on, with their number as ``runs``; most frequent first.
+
+    Beside :data:`SAID` each has ``torch`` and ``workbench``, the package's own version; no host name.
+    """
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for folder in folders:
+        known = read_object(wherever(folder).environment)
+        if known:
+            packages = known.get("packages") or {}
+            setting = {key: known.get(key) for key in SAID} | {key: packages.get(key) for key in ("torch", "workbench")}
+            found.setdefault(tuple(setting.values()), {**setting, "runs": 0})["runs"] += 1
+    return sorted(found.values(), key=lambda each: -each["runs"])

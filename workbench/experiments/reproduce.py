@@ -19,7 +19,7 @@ from workbench.experiments.experiment import Experiment
 from workbench.experiments.race.race import Race, race
 from workbench.experiments.sweep.space import Space
 from workbench.experiments.sweep.sweep import Sweep, sweep
-from workbench.experiments.sweep.validate import TUNING_SEED
+from workbench.experiments.sweep.sweep_plan import TUNING_SEED
 from workbench.experiments.tune.tune import Tuning, tune
 from workbench.recipes.code import shortest_code
 from workbench.store.folder import runs_root

@@ -6,15 +6,28 @@ import time
 from pathlib import Path
 from typing import Any, ClassVar
 
-from workbench.base.errors import RunFailed
+from workbench.base.errors import RunFailed, check_known
 from workbench.base.text import facts_html, plain
 from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.words import FINAL
 from workbench.store.folder import write_json
 
+FAIL_ON = ("never", "worse", "undecided", "not-better")
+"""What fails a race in CI, each with all before it: nothing; an arm that is worse or has failed; one that is
+undecided; one that is not better."""
+
+
+def check_fail_on(fail_on: str) -> None:
+    """Refuse what is none of :data:`FAIL_ON`.
+
+    Raises:
+        WorkbenchError: the message lists them.
+    """
+    check_known("fail_on", fail_on, FAIL_ON)
+
 
 def summary_html(noun: str, status: str, summary: str) -> str:
-    """A summary (:class:`ExperimentResult`) as a table of a notebook's cell: what it is, how far, and what it says."""
+    """Return a summary as a table of a notebook's cell."""
     first, *others = summary.splitlines() or [""]
     # "race ID (NAME) STATUS: how far".
     which, _, far = first.partition(f") {status}: ")
@@ -27,7 +40,11 @@ def summary_html(noun: str, status: str, summary: str) -> str:
 
 
 class ExperimentResult(dict[str, Any]):
-    """What an experiment says, or says so far: its id under its noun, ``status``, ``error``, ``summary``, and more."""
+    """The result of an experiment, or its result so far: JSON-able, and each key is an attribute, too.
+
+    Keys:
+        its id under its noun, name, status, score, seeds, warnings, note, error, summary, and those of its kind.
+    """
 
     noun: ClassVar[str]
 

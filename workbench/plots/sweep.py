@@ -15,7 +15,7 @@ from workbench.base.text import plain
 from workbench.plots.figure import say_nothing, template
 from workbench.plots.layers_static import small_png
 from workbench.plots.palette import matplotlib_text, plotly_text
-from workbench.plots.pareto import around, front_of
+from workbench.plots.pareto import ALIKE, around, front_of
 from workbench.plots.sweep_axes import APART, number_ticks
 from workbench.telemetry.quantities import REFERENCE_COLOUR, SECONDS_TRAINED, run_colour
 
@@ -78,11 +78,15 @@ class SweepPicture:
         """Titles of :data:`COSTS`, in the units of :meth:`Dot.cost`."""
         return {"seconds": self.seconds, "memory_bytes": "memory (MiB, forecast)", "parameters": "parameters"}
 
+    def differs(self, cost: str) -> bool:
+        """Return True where the points differ in a cost by more than :data:`~workbench.plots.pareto.ALIKE`."""
+        known = [value for dot in self.dots if math.isfinite(value := dot.cost(cost))]
+        return bool(known) and max(known) > ALIKE * min(known)
+
     @property
-    def best(self) -> int | None:
-        """Place of the dot with the lowest score."""
-        known = [at for at, dot in enumerate(self.dots) if math.isfinite(dot.score)]
-        return min(known, key=lambda at: self.dots[at].score) if known else None
+    def ranked_knobs(self) -> list[str]:
+        """The knobs, the most important first."""
+        return [*self.importance, *(path for path in self.knobs if path not in self.importance)]
 
 
 def scale_of(picture: SweepPicture, path: str, apart: float = APART) -> tuple[list[float], list[tuple[float, str]]]:
@@ -198,18 +202,14 @@ def pareto_figure(picture: SweepPicture, cost: str) -> go.Figure:
         # Plotly would take a few digits around it, and label all of them alike.
         figure.update_xaxes(range=alone, tickvals=[sum(alone) / 2])
     figure.update_yaxes(title=f"score ({picture.unit})")
-    return _finish(figure, f"Score against {picture.costs[cost]}: lower left is better", bool(kept))
-
-
-def figures(picture: SweepPicture) -> dict[str, go.Figure]:
-    """All of them, by a name for each."""
-    found = {f"pareto/{cost}": pareto_figure(picture, cost) for cost in COSTS}
-    found |= {f"knob/{path}": knob_figure(picture, path) for path in picture.knobs}
-    return found | {"parallel/all": parallel_figure(picture), "importance/all": importance_figure(picture)}
+    return _finish(figure, f"Score against {picture.costs[cost]}; lower is better", bool(kept))
 
 
 def sweep_png(picture: SweepPicture) -> bytes:
-    """The front of score against time, and the score against the knobs that matter most, drawn without a browser.
+    """Draw the score against time, where points differ in it, and against the most important knobs.
+
+    Args:
+        picture: of at least one point with a score.
 
     Returns:
         PNG, 1000 x 420 pixels, 64 colours.
@@ -217,23 +217,27 @@ def sweep_png(picture: SweepPicture) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    knobs = [*picture.importance, *(path for path in picture.knobs if path not in picture.importance)][
-        : _MOST_PANELS - 1
-    ]
+    timed = picture.differs("seconds")
+    knobs = picture.ranked_knobs[: _MOST_PANELS - timed]
     figure = Figure(figsize=_SIZE_INCHES, dpi=_DOTS_PER_INCH, layout="constrained")
     canvas = FigureCanvasAgg(figure)
-    pareto, *panels = figure.subplots(1, 1 + len(knobs), sharey=True, squeeze=False)[0]
-    x, y = [dot.seconds for dot in picture.dots], [dot.score for dot in picture.dots]
-    kept = front_of("seconds", x, y)
-    pareto.plot(x, y, "o", color=REFERENCE_COLOUR, alpha=0.6, label="beaten")
-    pareto.step([x[at] for at in kept], [y[at] for at in kept], "o-", where="post", color=run_colour(0), label="front")
-    for at in kept:
-        pareto.annotate(str(picture.dots[at].index), (x[at], y[at]), (4, 4), textcoords="offset points", fontsize=8)
-    if alone := around(x):
-        pareto.set(xlim=alone, xticks=[sum(alone) / 2])
-    pareto.set_xlabel(picture.seconds, fontsize=9)
-    pareto.set_ylabel(f"score ({picture.unit})", fontsize=9)
-    pareto.legend(fontsize=8, frameon=False)
+    every = figure.subplots(1, timed + len(knobs), sharey=True, squeeze=False)[0]
+    y = [dot.score for dot in picture.dots]
+    best = min((at for at in range(len(y)) if math.isfinite(y[at])), key=y.__getitem__)
+    kept = [best]
+    if timed:
+        x = [dot.seconds for dot in picture.dots]
+        kept = front_of("seconds", x, y)
+        every[0].plot(x, y, "o", color=REFERENCE_COLOUR, alpha=0.6, label="beaten")
+        every[0].step([x[at] for at in kept], [y[at] for at in kept], "o-", where="post", color=run_colour(0),
+                      label="front")  # fmt: skip
+        for at in kept:
+            every[0].annotate(str(picture.dots[at].index), (x[at], y[at]), (4, 4), textcoords="offset points",
+                              fontsize=8)  # fmt: skip
+        every[0].set_xlabel(picture.seconds, fontsize=9)
+        every[0].legend(fontsize=8, frameon=False)
+    every[0].set_ylabel(f"score ({picture.unit}); lower is better", fontsize=9)
+    panels = every[timed:]
     for axes, path in zip(panels, knobs, strict=True):
         places, ticks = scale_of(picture, path, _APART_STATIC)
         seeds = [(places[at], score) for at, dot in enumerate(picture.dots) for score in dot.scores]
@@ -247,7 +251,7 @@ def sweep_png(picture: SweepPicture) -> bytes:
         first, *lines = picture.importance_caveat.splitlines() or [""]
         about = [f"Percentages: {picture.importance_method}. {first}", *lines]
         figure.supxlabel("\n".join(matplotlib_text(line, 200) for line in about), fontsize=8)
-    for axes in (pareto, *panels):
+    for axes in every:
         axes.grid(alpha=0.25, linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
     canvas.draw()

@@ -11,11 +11,9 @@ import pytest
 
 from tests.experiments.begun import Waiting, root, tiny
 from tests.forecasting.machine_rates import RATES
-from workbench.experiments.race.advance import advance
-from workbench.experiments.race.plan import Entry, RacePlan
+from workbench.experiments.experiment_folder import RaceFolder
 from workbench.experiments.race.race import Race
-from workbench.experiments.race.race_folder import RaceFolder
-from workbench.experiments.race.validate import enter
+from workbench.experiments.race.race_plan import Entry, RacePlan, plan_race
 from workbench.recipes.recipe import Recipe
 from workbench.store.folder import RunFolder, write_json
 from workbench.store.state import write_state
@@ -30,7 +28,7 @@ def planned(tiny: Recipe, root: Path) -> Callable[..., RacePlan]:
 
     def plan(arms: dict[str, Any] | None = None, budget: str | None = "200 steps", **options: Any) -> RacePlan:
         arms = arms or {"baseline": tiny, "mine": tiny.with_(optimizer={"lr": 2e-3})}
-        return enter(arms, budget, **{"runs_dir": root, "rates": RATES, "seeds": 4, **options})
+        return plan_race(arms, budget, **{"runs_dir": root, "rates": RATES, "seeds": 4, **options})
 
     return plan
 
@@ -90,6 +88,6 @@ def held(plan: RacePlan, loss: Callable[[Entry], float] = loss) -> Race:
     """A race that has ended, without a process."""
     folder, starter = written(replace(plan, at_once=100)), Starter(plan, loss)
     while folder.read_state()["status"] == "racing":
-        advance(folder, starter)
+        Race(folder).advance(starter)
         starter.end_all()
     return Race(folder)

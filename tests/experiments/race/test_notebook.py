@@ -14,7 +14,7 @@ import pytest
 from papermill.exceptions import PapermillExecutionError
 
 from tests.experiments.race.conftest import held
-from workbench.experiments.race.plan import RacePlan
+from workbench.experiments.race.race_plan import RacePlan
 
 NOTEBOOK = Path(__file__).parents[3] / "notebooks" / "20_race.ipynb"
 MOST_OUTPUT_BYTES = 300_000

@@ -19,10 +19,9 @@ from tests.tiny_runs import wait_until
 from workbench.base.errors import RunError, RunFailed
 from workbench.client.run_list import runs
 from workbench.experiments import experiment_folder
-from workbench.experiments.race.plan import RacePlan
+from workbench.experiments.experiment_folder import RaceFolder
 from workbench.experiments.race.race import Race, begin
-from workbench.experiments.race.race_folder import RaceFolder
-from workbench.experiments.race.validate import enter
+from workbench.experiments.race.race_plan import RacePlan, plan_race
 from workbench.recipes.recipe import Recipe
 from workbench.store.folder import write_json
 from workbench.store.trash import delete, empty
@@ -83,7 +82,7 @@ def test_cancelling_stops_what_trains(tiny: Recipe, root: Path) -> None:
 def test_an_arm_that_diverges_ends_a_race_of_two_and_nothing_goes_on(tiny: Recipe, root: Path) -> None:
     absurd = tiny.with_(optimizer={"lr": 100.0, "weight_decay": 1.0})
     # The baseline would train for minutes; the arm fails at once, on the core beside it.
-    plan = enter({"baseline": tiny, "mine": absurd}, "20000 steps", 2, reference=(), runs_dir=root, rates=RATES)
+    plan = plan_race({"baseline": tiny, "mine": absurd}, "20000 steps", 2, reference=(), runs_dir=root, rates=RATES)
     race = begin(replace(plan, at_once=2))
     with pytest.raises(RunFailed, match=r"failed: mine failed, so there is no verdict: .*became nan"):
         race.wait_blocking(240)

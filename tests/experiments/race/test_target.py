@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from workbench.experiments.race.target import crossing, seconds_to_target
+from workbench.experiments.race.speedup import crossing, seconds_to_target
 
 # Falls by a nat in every ten seconds.
 CURVE = [(10.0, 4.0), (20.0, 3.0), (30.0, 2.0)]

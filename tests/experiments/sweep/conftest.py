@@ -11,10 +11,8 @@ import pytest
 
 from tests.experiments.begun import Waiting, root, tiny
 from tests.forecasting.machine_rates import RATES
-from workbench.experiments.sweep.advance import advance
-from workbench.experiments.sweep.plan import Point, SweepPlan
 from workbench.experiments.sweep.sweep import Sweep, begin
-from workbench.experiments.sweep.validate import enter
+from workbench.experiments.sweep.sweep_plan import Point, SweepPlan, plan_sweep
 from workbench.recipes.recipe import Recipe
 from workbench.store.folder import RunFolder, write_json
 from workbench.store.state import write_state
@@ -30,7 +28,7 @@ def planned(tiny: Recipe, root: Path) -> Planned:
     """``planned(space, ...)`` -> plan and points of a sweep over rates and layers."""
 
     def plan(space: dict[str, Any] | None = None, recipe: Recipe = tiny, **options: Any) -> Any:
-        found, points = enter(recipe, space or SPACE, **{"runs_dir": root, "rates": RATES, **options})
+        found, points = plan_sweep(recipe, space or SPACE, **{"runs_dir": root, "rates": RATES, **options})
         return replace(found, at_once=2), points
 
     return plan
@@ -90,6 +88,6 @@ def held(planned: tuple[SweepPlan, list[Point]], starter: Starter | None = None)
     """A sweep that has ended, without a process."""
     sweep, starter = begin(*planned), starter or Starter()
     while sweep.folder.read_state()["status"] == "sweeping":
-        advance(sweep.folder, starter, RATES)
+        sweep.advance(starter, RATES)
         starter.end_all()
     return sweep

@@ -14,11 +14,11 @@ from tests.experiments.sweep.conftest import Planned, Starter, finish, held, los
 from tests.forecasting.machine_rates import RATES
 from workbench.base.errors import EngineError, RunError
 from workbench.client.run import Run
-from workbench.experiments.sweep import advance as sweeping
-from workbench.experiments.sweep.advance import advance, cancel, look, noise
+from workbench.experiments.sweep import sweep as sweeping
 from workbench.experiments.sweep.early_stopping import spared
-from workbench.experiments.sweep.plan import Point, SweepPlan
-from workbench.experiments.sweep.sweep import begin
+from workbench.experiments.sweep.sweep import Sweep, begin
+from workbench.experiments.sweep.sweep_plan import Point, SweepPlan
+from workbench.experiments.sweep.sweep_status import look, noise
 from workbench.recipes.recipe import Recipe
 from workbench.store import control
 from workbench.store.folder import RunFolder, write_json
@@ -31,19 +31,19 @@ LEARNING = {"optimizer.lr": "1e-4..1e-2", "architecture.layers": [1, 2]}
 def test_every_run_is_launched_once_the_first_seed_of_all_points_first(planned: Planned) -> None:
     plan, points = planned(seeds=2)
     folder, starter = begin(plan, points).folder, Starter()
-    advance(folder, starter)
-    advance(folder, starter)
+    Sweep(folder).advance(starter)
+    Sweep(folder).advance(starter)
     assert [recipe.seed for recipe in starter.launched] == [1000, 1000], "two at a time"
-    assert folder.read_state()["message"] == "0 of 6 points done, 2 runs waiting for their turn"
+    assert folder.read_state()["message"] == "0 of 6 points done, 2 runs waiting"
     while folder.read_state()["status"] == "sweeping":
         starter.end_all()
-        advance(folder, starter)
+        Sweep(folder).advance(starter)
     assert [recipe.seed for recipe in starter.launched] == [1000] * 6 + [1001] * 6
     assert [event["kind"] for event in folder.read_events()] == ["launched"] * 12
-    labels = read_labels(plan.run_folder(points[4], 1001))
+    labels = read_labels(plan.run_folder((points[4], 1001)))
     assert labels.tags == ("sweep:tiny-optimizer.lr-architecture.lay",)
     assert labels.notes == f"sweep {plan.id}: point 4 seed 1001"
-    now = advance(folder, starter)
+    now = Sweep(folder).advance(starter)
     assert (now.over, now.best, len(starter.launched)) == (True, 3, 12)
     assert now.points[3].scores == [loss(points[3].values, seed) for seed in plan.seeds]
 
@@ -63,9 +63,9 @@ def test_a_point_that_fails_is_recorded_and_the_others_go_on(planned: Planned) -
         raise RunError("No space left on device")
 
     with pytest.raises(RunError, match="No space"):
-        advance(folder, full)
+        Sweep(folder).advance(full)
     while folder.read_state()["status"] == "sweeping":
-        now = advance(folder, start)
+        now = Sweep(folder).advance(start)
         for run, recipe in starter.going:
             if recipe.optimizer.lr == 4e-3:
                 write_state(run, status="failed", error="out of memory")
@@ -82,9 +82,9 @@ def test_a_point_that_fails_is_recorded_and_the_others_go_on(planned: Planned) -
 def test_a_sweep_without_a_score_has_failed(planned: Planned) -> None:
     plan, points = planned({"optimizer.lr": [1e-3]})
     folder = begin(plan, points).folder
-    advance(folder, Starter())
-    write_state(plan.run_folder(points[0], 1000), status="failed", error="out of memory")
-    assert advance(folder).best is None
+    Sweep(folder).advance(Starter())
+    write_state(plan.run_folder((points[0], 1000)), status="failed", error="out of memory")
+    assert Sweep(folder).advance().best is None
     assert folder.read_state()["status"] == "failed"
 
 
@@ -99,7 +99,7 @@ def test_a_driver_sizes_points_by_the_rates_that_the_sweep_was_begun_with(
         {"architecture.layers": [1, 2], "optimizer.lr": [1e-3, 2e-3]}, sampler="stepwise", seeds=2, runs=4
     )
     folder, starter = begin(plan, points, RATES).folder, Starter()
-    advance(folder, starter)
+    Sweep(folder).advance(starter)
     assert len(starter.launched) > 0
 
 
@@ -118,8 +118,8 @@ def test_a_learning_sampler_goes_on_where_its_driver_was_killed(planned: Planned
     while folder.read_state()["status"] == "sweeping":
         if len(starter.launched) % 2:
             with contextlib.suppress(RunError):
-                advance(folder, killed, RATES)
-        advance(folder, starter, RATES)
+                Sweep(folder).advance(killed, RATES)
+        Sweep(folder).advance(starter, RATES)
         starter.end_all()
     assert [point.values for point in again.points] == [point.values for point in whole.points]
     assert len(starter.launched) == 8
@@ -136,24 +136,24 @@ def test_a_space_that_is_used_up_ends_the_sweep(planned: Planned) -> None:
 
 def test_cancelling_ends_it_for_good(planned: Planned) -> None:
     folder, starter = begin(*planned()).folder, Starter()
-    advance(folder, starter)
-    cancel(folder)
-    advance(folder, starter)
+    Sweep(folder).advance(starter)
+    Sweep(folder).cancel()
+    Sweep(folder).advance(starter)
     assert (len(starter.launched), folder.read_state()["status"]) == (2, "cancelled")
     assert not any(each.status == "failed" for each in look(folder).points)
     with pytest.raises(RunError, match="is cancelled"):
-        cancel(folder)
+        Sweep(folder).cancel()
 
 
 def test_a_lost_run_is_resumed(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, points = planned({"optimizer.lr": [1e-3]})
     folder = begin(plan, points).folder
-    advance(folder, Starter())
-    write_state(plan.run_folder(points[0], 1000), status="running", host="")
+    Sweep(folder).advance(Starter())
+    write_state(plan.run_folder((points[0], 1000)), status="running", host="")
     resumed: list[str] = []
     monkeypatch.setattr(Run, "resume", lambda run: resumed.append(run.id))
-    advance(folder)
-    assert resumed == [plan.run_folder(points[0], 1000).id]
+    Sweep(folder).advance()
+    assert resumed == [plan.run_folder((points[0], 1000)).id]
 
 
 @pytest.fixture
@@ -176,21 +176,21 @@ def test_weak_points_are_ended_at_a_quarter_but_for_those_spared(
     folder, stopped = begin(plan, points).folder, []
     monkeypatch.setattr(Run, "ask", lambda run, verb, **_: stopped.append(run.id))
     starter = Starter()
-    advance(folder, starter)
+    Sweep(folder).advance(starter)
     for place, (run, _) in enumerate(starter.going):
         write_json(run.recipe, {"budget": {"amount": 200, "unit": "steps"}})
         write_json(run.evaluations, {"heldout": [{"step": 50, "loss": 5.0 + place}]})
-    now = advance(folder, starter)
+    now = Sweep(folder).advance(starter)
     kept = [index for index in range(4, 8) if spared(plan.id, index)]
     assert [each.point.index for each in now.points if each.status == "ended early"] == [
         index for index in range(4, 8) if index not in kept
     ]
-    assert stopped == [plan.run_folder(points[index], 1000).id for index in range(4, 8) if index not in kept]
+    assert stopped == [plan.run_folder((points[index], 1000)).id for index in range(4, 8) if index not in kept]
     assert all(each.score >= 9.0 for each in now.points if each.status == "ended early")
     assert [event["point"] for event in folder.read_events() if event["kind"] == "spared"] == kept
     for run, _ in starter.going:
         finish(RunFolder(run.path), 2.0) if run.id not in stopped else write_state(run, status="stopped")
-    advance(folder, starter)
+    Sweep(folder).advance(starter)
     assert folder.read_state()["status"] == "finished"
 
 
@@ -204,9 +204,9 @@ def test_all_seeds_of_a_weak_point_end_also_where_the_driver_was_killed_before(
     plan = replace(plan, at_once=8)
     monkeypatch.setattr(sweeping, "spared", lambda sweep, index: False)
     folder = begin(plan, points).folder
-    advance(folder, Starter())
+    Sweep(folder).advance(Starter())
     for point in points:
-        run = plan.run_folder(point, 1000)
+        run = plan.run_folder((point, 1000))
         write_json(run.recipe, {"budget": {"amount": 200, "unit": "steps"}})
         write_json(run.evaluations, {"heldout": [{"step": 50, "loss": 5.0 + point.index}]})
 
@@ -216,10 +216,10 @@ def test_all_seeds_of_a_weak_point_end_also_where_the_driver_was_killed_before(
     with monkeypatch.context() as patch:
         patch.setattr(sweeping, "stop", killed)
         with pytest.raises(RuntimeError):
-            advance(folder, Starter())
-    advance(folder, Starter())
+            Sweep(folder).advance(Starter())
+    Sweep(folder).advance(Starter())
     asked = {(point.index, seed) for point in points for seed in plan.seeds
-             if control.pending(plan.run_folder(point, seed))}  # fmt: skip
+             if control.pending(plan.run_folder((point, seed)))}  # fmt: skip
     assert asked == {(index, seed) for index in (2, 3) for seed in plan.seeds}
 
 
@@ -228,7 +228,7 @@ def test_a_point_that_diverged_says_nothing_about_how_far_seeds_lie_apart(planne
         return math.nan if values["optimizer.lr"] == 4e-3 else loss(values, seed)
 
     sweep = held(planned({"optimizer.lr": [1e-3, 2e-3, 4e-3]}, seeds=2), Starter(diverging))
-    assert 0 < noise(sweep.plan, sweep.standing) < 0.1
+    assert 0 < noise(sweep.plan, sweep.look()) < 0.1
     # All points the same: ranks agree with nothing.
     same = held(planned({"optimizer.lr": [k * 1e-3 for k in range(1, 6)]}), Starter(lambda *_: 2.0))
     assert json.dumps(same.result["would_have_ended"], allow_nan=False) != "[]"

@@ -16,9 +16,9 @@ from tests.forecasting.machine_rates import RATES
 from tests.tiny_runs import wait_until
 from workbench.base.errors import RunError, RunFailed
 from workbench.client.run_list import runs
-from workbench.experiments.sweep.plan import SweepPlan
+from workbench.experiments.experiment_folder import SweepFolder
 from workbench.experiments.sweep.sweep import Sweep, begin
-from workbench.experiments.sweep.sweep_folder import SweepFolder
+from workbench.experiments.sweep.sweep_plan import SweepPlan
 from workbench.recipes.recipe import Recipe
 from workbench.store.folder import write_json
 
@@ -75,7 +75,7 @@ def test_a_sweep_is_opened_and_gives_its_runs_and_recipes(planned: Planned, root
     assert sweep.summary == sweep.wait_blocking(1)["summary"] == repr(sweep)
     assert asyncio.run(sweep.wait_async(1))["best"]["point"] == 3
     assert len(sweep.rows) == len(sweep.frame()) == 6
-    assert sweep.run(3).id == plan.run_folder(points[3], 1000).id == sweep.rows[3]["runs"]["1000"]
+    assert sweep.run(3).id == plan.run_folder((points[3], 1000)).id == sweep.rows[3]["runs"]["1000"]
     assert sweep.run(3, 1001).id == sweep.rows[3]["runs"]["1001"]
     best = sweep.recipe()
     assert best == sweep.recipe(3)

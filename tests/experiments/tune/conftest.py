@@ -12,11 +12,9 @@ from tests.experiments.begun import root
 from tests.experiments.sweep.conftest import Starter, Trained
 from tests.forecasting.machine_rates import RATES
 from tests.tiny_runs import tiny_recipe
-from workbench.experiments.sweep.plan import SweepPlan
-from workbench.experiments.tune.advance import advance
-from workbench.experiments.tune.plan import TuningPlan
+from workbench.experiments.sweep.sweep_plan import SweepPlan
 from workbench.experiments.tune.tune import Tuning, begin
-from workbench.experiments.tune.validate import enter
+from workbench.experiments.tune.tuning_plan import TuningPlan, plan_tuning
 from workbench.recipes.recipe import Recipe
 
 __all__ = ["root"]
@@ -34,7 +32,7 @@ def planned(tiny: Recipe, root: Path) -> Planned:
     """``planned(budget, axes, ...)`` -> the plans of a tuning and of its sweep."""
 
     def plan(budget: str | None = "20 min", axes: Any = SPACE, recipe: Any = tiny, **options: Any) -> Any:
-        return enter(recipe, budget, axes, **{"runs_dir": root, "rates": RATES, **options})
+        return plan_tuning(recipe, budget, axes, **{"runs_dir": root, "rates": RATES, **options})
 
     return plan
 
@@ -43,7 +41,7 @@ def held(planned: tuple[TuningPlan, SweepPlan], starter: Starter | None = None, 
     """A tuning that has ended, or has got to a stage, without a process."""
     tuning, starter = begin(*planned), starter or Trained()
     while tuning.folder.read_state()["status"] == "tuning" and (not until or tuning.stage != until):
-        advance(tuning.folder, starter, RATES)
+        tuning.advance(starter, RATES)
         if not until or tuning.stage != until:
             starter.end_all()
     return tuning

@@ -15,9 +15,8 @@ from tests.experiments.tune.conftest import Planned, held
 from tests.forecasting.machine_rates import RATES
 from workbench.base.errors import RunError, RunFailed
 from workbench.client.run import Run
-from workbench.experiments.tune.advance import advance, cancel
-from workbench.experiments.tune.sentences import progress
 from workbench.experiments.tune.tune import begin
+from workbench.experiments.tune.tuning_words import TuningSnapshot
 from workbench.recipes.recipe import Recipe
 from workbench.store.state import write_state
 
@@ -34,7 +33,7 @@ def test_settings_are_chosen_on_tuning_text_and_the_race_is_run_on_that_of_resul
 
     tuning = begin(*planned(race_seeds=6))
     while tuning.folder.read_state()["status"] == "tuning":
-        advance(tuning.folder, start, RATES)
+        tuning.advance(start, RATES)
         starter.end_all()
     kinds = [recipe.data.kind for recipe in recipes]
     tuned = kinds.count("tuning_text")
@@ -148,7 +147,7 @@ def test_a_driver_that_is_killed_anywhere_loses_nothing(planned: Planned) -> Non
     while tuning.folder.read_state()["status"] == "tuning":
         for start in (killed, starter):
             with contextlib.suppress(RunError):
-                advance(tuning.folder, start, RATES)
+                tuning.advance(start, RATES)
         starter.end_all()
     assert tuning.stage == "confirmed"
     assert [row["changed"] for row in tuning.rows] == [{}, {"architecture.layers": 1}]
@@ -158,7 +157,7 @@ def test_a_driver_that_is_killed_anywhere_loses_nothing(planned: Planned) -> Non
 
 def test_cancelling_ends_both_stages_for_good(planned: Planned) -> None:
     tuning, starter = begin(*planned()), Starter()
-    advance(tuning.folder, starter, RATES)
+    tuning.advance(starter, RATES)
     assert tuning.cancel() == [folder.id for folder, _ in starter.going] != []
     assert (tuning.status, tuning.sweep.status, tuning.stage) == ("cancelled", "cancelled", "tuning")
     assert "cancelled: 0 of at most 19 settings done" in tuning.summary
@@ -171,34 +170,34 @@ def test_cancelling_ends_both_stages_for_good(planned: Planned) -> None:
     at_once.cancel()
     assert "waiting for" not in at_once.summary
     launched = len(starter.launched)
-    advance(tuning.folder, starter, RATES)
+    tuning.advance(starter, RATES)
     assert len(starter.launched) == launched
     with pytest.raises(RunError, match="is cancelled"):
-        cancel(tuning.folder)
+        tuning.cancel()
 
 
 def test_a_stage_that_somebody_ends_fails_it_with_the_reason(planned: Planned) -> None:
     tuning, starter = begin(*planned()), Trained()
-    advance(tuning.folder, starter, RATES)
+    tuning.advance(starter, RATES)
     for folder, _ in starter.going:
         write_state(folder, status="failed", error="out of memory")
     tuning.sweep.folder.write_state("cancelled", "")
-    advance(tuning.folder, starter, RATES)
+    tuning.advance(starter, RATES)
     assert (tuning.status, tuning.message) == ("failed", "its sweep cancelled")
 
 
 def test_what_was_found_stays_where_the_runs_that_found_it_were_deleted_for_good(planned: Planned) -> None:
     tuning, starter = begin(*planned()), Trained()
     while tuning.stage != "tuned, not yet confirmed":
-        advance(tuning.folder, starter, RATES)
+        tuning.advance(starter, RATES)
         starter.end_all()
-    advance(tuning.folder, starter, RATES)
+    tuning.advance(starter, RATES)
     tried = [run for row in tuning.rows for run in row["runs"].values()]
     for run in tried:
         shutil.rmtree(Path(tuning.plan.runs_dir) / run)
     while tuning.folder.read_state()["status"] == "tuning":
         starter.end_all()
-        advance(tuning.folder, starter, RATES)
+        tuning.advance(starter, RATES)
     assert (tuning.status, tuning.stage) == ("finished", "confirmed")
     assert (tuning.recipe.optimizer.lr, tuning.recipe.architecture.layers) == (8e-3, 1)
     assert "confirmed: optimizer.lr 0.001 -> 0.008, architecture.layers 2 -> 1" in tuning.summary
@@ -208,18 +207,19 @@ def test_what_was_found_stays_where_the_runs_that_found_it_were_deleted_for_good
 def test_whose_turn_it_is_where_a_knob_takes_none(planned: Planned) -> None:
     axes = {"depth.theta": [0.5, 0.7], "architecture.layers": [2, 3], "depth.kind": ["full", "progressive_drop"]}
     tuning = held(planned(axes=axes), until="nothing paid")
-    steps = tuning.standing.steps
+    steps = tuning.look().steps
     assert steps[0].path == "architecture.layers", "of the depth 'full' there is no theta"
-    assert progress(tuning.plan, replace(tuning.standing, stage="tuning", steps=steps[:1])).endswith("now depth.kind")
+    now = replace(tuning.look(), stage="tuning", steps=steps[:1])
+    assert TuningSnapshot(tuning.plan, now, "tuning").progress.endswith("now depth.kind")
 
 
 def test_its_stages_are_driven_by_it_while_it_lives(planned: Planned) -> None:
     tuning, starter = begin(*planned()), Trained()
     assert tuning.sweep.status == "starting"
-    advance(tuning.folder, starter, RATES)
+    tuning.advance(starter, RATES)
     assert tuning.sweep.status == "sweeping"
     # Somebody else's driver is left alone, and its sweep is read.
     other = begin(*planned(name="other"))
     with other.sweep.folder.driver_lock():
-        advance(other.folder, starter, RATES)
+        other.advance(starter, RATES)
         assert other.sweep.points == []

@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
-from tests.experiments.sweep.conftest import Trained, finish
 from tests.experiments.tune.conftest import Planned, held
 from tests.forecasting.machine_rates import RATES
 from workbench.base.errors import RunError, RunFailed
 from workbench.experiments.__main__ import main as drive
-from workbench.experiments.tune.plan import TuningPlan
-from workbench.experiments.tune.sentences import cost_lines
 from workbench.experiments.tune.tune import begin
+from workbench.experiments.tune.tuning_plan import TuningPlan
+from workbench.experiments.tune.tuning_words import cost_lines
 from workbench.experiments.words import duration
 from workbench.recipes.recipe import Recipe
 
@@ -40,14 +39,14 @@ def test_it_is_opened_shown_and_kept(planned: Planned, root: Path, tmp_path: Pat
     tuning = held(planned(name="<mine>"))
     live = tuning.shown()
     assert (live.title, live.status) == ("Tuning <mine>", "finished")
-    assert list(live.figures) == ["curves", "differences", "knob/optimizer.lr", "knob/architecture.layers"]
+    assert list(live.drawings) == ["curves", "differences", "knob/optimizer.lr", "knob/architecture.layers"]
     assert live.lines[0] in tuning.summary
     settings, runs = [[pick for pick in live.picks if pick.single is single] for single in (False, True)]
     assert (live.best, len(settings)) == ("6", len(tuning.rows))
     assert {tuning.run_of(pick.key).id for pick in runs} == {run["run"] for run in tuning.race.result.runs}
-    for key in live.figures:
-        assert live.figure(key).data
-        assert "<table" in live.numbers(key)
+    for drawing in live.drawings.values():
+        assert drawing.figure().data
+        assert "<table" in drawing.numbers()
     # All of its runs are the tuning's: of a sweep and a race nobody asked for.
     assert tuning.sweep.folder.tag == tuning.race.folder.tag == tuning.folder.tag == "tuning:mine"
     for which in (tuning.id, "<mine>", tuning.folder.path):
@@ -70,7 +69,7 @@ def test_it_is_opened_shown_and_kept(planned: Planned, root: Path, tmp_path: Pat
     assert "&lt;mine&gt;" in page
     assert "<mine>" not in page.replace("\\u003cmine\\u003e", "")
     assert "tuned is better than before" in tuning.html()
-    assert drive(["workbench.experiments.tune.tuning_folder:TuningFolder", str(tuning.folder.path)]) == 0, (
+    assert drive(["workbench.experiments.tune.tune:Tuning", str(tuning.folder.path)]) == 0, (
         "its driver has nothing left to do"
     )
     result.require()
@@ -82,34 +81,10 @@ def test_it_is_opened_shown_and_kept(planned: Planned, root: Path, tmp_path: Pat
 def test_a_budget_that_ends_in_the_middle_keeps_what_pays_and_says_so(planned: Planned) -> None:
     plan, sweep = planned()
     tuning = held((plan, replace(sweep, runs=4)))
-    assert tuning.recipe.optimizer.lr == 4e-3
-    assert tuning.stage == "confirmed"
-    assert "the search was not over when its part of the budget of 20 min, about " in tuning.summary
-
-
-def test_a_search_that_ends_early_and_finds_nothing_says_what_was_kept_for_the_race(planned: Planned) -> None:
-    plan, sweep = planned(axes={"architecture.layers": [2, 3], "depth.kind": ["full", "progressive_drop"]})
-    tuning = held((plan, replace(sweep, runs=2)))
-    kept = duration(plan.division.race_seconds)
-    assert tuning.stage == "nothing paid"
-    assert f"(about {kept} are kept for a race, which says what a change is worth): a larger" in tuning.summary
-    assert "budget was spent" not in tuning.summary
-
-
-def test_the_untouched_recipe_is_told_from_the_values_that_were_tried(planned: Planned) -> None:
-    class Deeper(Trained):
-        """Every layer makes it worse."""
-
-        def end_all(self) -> None:
-            for folder, recipe in self.going:
-                finish(folder, 1.0 + 0.2 * recipe.architecture.layers + 0.01 * (recipe.seed % 2))
-            self.going.clear()
-
-    tuning = held(planned(axes={"architecture.layers": [2, 3, 4]}), Deeper())
-    assert ": 3 of 3 settings done (one is the recipe as it is)\n" in tuning.summary
-    assert tuning.summary.endswith("1. architecture.layers stays 2: 3 is 0.200 nats worse (also tried: 4)")
-    plan, sweep = planned()
-    assert any("settings (one is the recipe as it is) on seeds" in line for line in cost_lines(plan, sweep, 3))
+    assert (tuning.recipe.optimizer.lr, tuning.stage) == (4e-3, "confirmed")
+    tuned = duration(plan.division.tuning_seconds)
+    assert f"the search was not over when its part of the budget, about {tuned} of 20 min, was spent" in tuning.summary
+    assert any("settings, the recipe as it is among them, on seeds" in line for line in cost_lines(plan, sweep))
 
 
 def test_one_that_is_not_over(planned: Planned) -> None:

@@ -51,7 +51,7 @@ def test_a_sweep_says_its_best_loss_and_point(planned_sweep: Any, root: Path) ->
     tagged(root, sweep.folder.tag)
     table = Heard(root)
     table.refresh_experiments()
-    best = sweep.standing.points[sweep.best or 0]
+    best = sweep.look().points[sweep.best or 0]
     words = table.of("experiments")[0]["briefs"][name_of(sweep)]
     assert words == f"best {best.score:.3f} nats: point {sweep.best} ({best.point.label})"
     table.close()
@@ -90,7 +90,7 @@ def test_one_that_is_gone_says_nothing(planned: Any, root: Path) -> None:
 
 def test_a_tuning_says_how_far_its_claim_is(planned_tuning: Any) -> None:
     tuning = tunings.held(planned_tuning(name="mine", axes={"architecture.layers": [2, 1]}))
-    verdict = tuning.race.standing.verdicts["tuned"].verdict
+    verdict = tuning.race.look().verdicts["tuned"].verdict
     assert tuning.brief == f"{tuning.stage}; tuned {verdict}"
     tuning.folder.write_state("cancelled", "")
     assert tuning.brief == f"cancelled; {tuning.stage}"

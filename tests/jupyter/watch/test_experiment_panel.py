@@ -18,10 +18,9 @@ from tests.jupyter.messages import say
 from tests.tiny_runs import wait_until
 from workbench.base.errors import RunError
 from workbench.experiments.experiment import Experiment
-from workbench.experiments.race.advance import advance
-from workbench.experiments.race.plan import Entry, RacePlan
 from workbench.experiments.race.race import Race
-from workbench.experiments.shown import Shown
+from workbench.experiments.race.race_plan import Entry, RacePlan
+from workbench.experiments.snapshot import Shown
 from workbench.jupyter.watch import experiment_panel
 from workbench.jupyter.watch.experiment_panel import THREAD, ExperimentPanel
 
@@ -119,7 +118,7 @@ def test_it_follows_a_race_and_cancels_it(planned: Planned, panel_of: Any, monke
         panel = panel_of(Race(folder), follow=True)
         wait_until(lambda: panel.controls.shown.get("lines", [""])[0].startswith("0 of"), what="the first look")
         assert not panel.controls.shown["ended"]
-        advance(folder, starter)
+        Race(folder).advance(starter)
         starter.end_all()
         wait_until(lambda: not panel.controls.shown["lines"][0].startswith("0 of"), what="progress")
         say(panel.controls, {"do": "cancel"})

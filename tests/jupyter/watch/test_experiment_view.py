@@ -11,9 +11,8 @@ import pytest
 from tests.experiments.race.conftest import Starter, held, loss, planned, root, tiny, written
 from tests.tiny_runs import wait_until
 from workbench.client.run import Run
-from workbench.experiments.race.advance import advance
-from workbench.experiments.race.plan import RacePlan
 from workbench.experiments.race.race import Race
+from workbench.experiments.race.race_plan import RacePlan
 from workbench.jupyter import cell_widgets
 from workbench.jupyter.watch import experiment_view
 from workbench.jupyter.watch.experiment_view import ExperimentView
@@ -65,7 +64,7 @@ def test_a_race_that_goes_on_is_followed_to_its_end(planned: Planned, cell: Cell
         ExperimentView(Race(folder)).show()
         assert "too early to say" in cell.shown[0]["text/plain"]
         while folder.read_state()["status"] == "racing":
-            advance(folder, starter)
+            Race(folder).advance(starter)
             starter.end_all()
     wait_until(lambda: "finished" in cell.shown[-1]["text/plain"], what="the last picture")
     assert "mine is worse" in cell.shown[-1]["text/html"]
@@ -123,12 +122,12 @@ def test_the_last_look_at_one_that_was_cancelled_comes_after_its_runs_have_stopp
     monkeypatch.setattr(Run, "ask", lambda run, verb, **_: None)
     folder = written(planned())
     race, starter = Race(folder), Starter(Race(folder).plan, loss)
-    advance(folder, starter)
+    Race(folder).advance(starter)
     race.cancel()
     view = ExperimentView(race).show()
     wait_until(lambda: len(cell.shown) > 1, what="a look")
-    assert " going" in cell.shown[-1]["text/plain"].replace("waiting for", "going")
+    assert " waiting" in cell.shown[-1]["text/plain"]
     assert not view._write(cell), "its runs have not stopped yet"
     starter.end_all()
     wait_until(lambda: "As of" not in cell.shown[-1]["text/plain"], what="the last look")
-    assert "going" not in cell.shown[-1]["text/plain"]
+    assert " waiting" not in cell.shown[-1]["text/plain"]

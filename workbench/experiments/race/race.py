@@ -10,21 +10,18 @@ from workbench.base.errors import RunError, unknown
 from workbench.base.text import plain
 from workbench.client.run import Run
 from workbench.experiments.experiment import Experiment
-from workbench.experiments.launching import refused, withdrawn
+from workbench.experiments.experiment_folder import RaceFolder
+from workbench.experiments.launching import refused, stop, withdraw, withdrawn
 from workbench.experiments.plan import Score
-from workbench.experiments.race.plan import Entry, RacePlan
-from workbench.experiments.race.race_folder import RaceFolder
-from workbench.experiments.race.results import RaceResult, rows
-from workbench.experiments.race.sentences import brief_words, cost_lines, summary
+from workbench.experiments.race.race_plan import REFERENCE, Entry, RacePlan, plan_race
+from workbench.experiments.race.race_result import RaceResult
+from workbench.experiments.race.race_words import RaceSnapshot, cost_lines
 from workbench.experiments.race.sequential import ALPHA, MARGIN_NATS
-from workbench.experiments.race.status import Standing, Verdict, run_folder, standing
-from workbench.experiments.race.tables import arms_text
-from workbench.experiments.race.validate import REFERENCE, Say, enter
-from workbench.experiments.shown import Shown
+from workbench.experiments.race.verdicts import RaceStatus, Verdict, status_of
+from workbench.experiments.validation import Log
 
 if TYPE_CHECKING:
     from workbench.recipes.recipe import Recipe
-
 
 _GONE = "its runs were deleted for good, and with them what they scored"
 
@@ -41,23 +38,21 @@ class Race(Experiment[RaceFolder, RaceResult]):
 
     @property
     def plan(self) -> RacePlan:
-        """What was asked."""
+        """Its plan."""
         return RacePlan.read(self.folder)
 
-    @property
-    def standing(self) -> Standing:
-        """All that its runs say now."""
-        return standing(self.plan, refused(self.folder), withdrawn(self.folder), cancelled=self.status == "cancelled")
+    def look(self) -> RaceStatus:
+        """Read the state of its runs."""
+        cancelled = self.folder.read_state()["status"] == "cancelled"
+        return status_of(self.plan, refused(self.folder), withdrawn(self.folder), ended=cancelled)
+
+    def _snapshot(self, status: str) -> RaceSnapshot:
+        return RaceSnapshot(self.plan, self.look(), status)
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
         """Verdicts by arm, at the last look its runs have reached."""
-        return self.standing.verdicts
-
-    @property
-    def result(self) -> RaceResult:
-        """All of it, JSON-able."""
-        return RaceResult.of(self.plan, self.standing, self.status, self.note)
+        return self.look().verdicts
 
     @property
     def note(self) -> str:
@@ -66,7 +61,7 @@ class Race(Experiment[RaceFolder, RaceResult]):
 
     @property
     def _gone(self) -> bool:
-        """Whether nothing is left of the runs of a race that has ended."""
+        """True where nothing is left of the runs of a race that has ended."""
         launched = any(event.get("kind") == "launched" for event in self.folder.read_events())
         return launched and self.status == "finished" and not self.rows
 
@@ -80,41 +75,32 @@ class Race(Experiment[RaceFolder, RaceResult]):
             raise RunError(f"race '{self.folder.name}': {_GONE}")
         return super().report(path)
 
-    @property
-    def summary(self) -> str:
-        """How it stands, in plain words."""
-        return summary(self.plan, self.standing, self.status, self.note)
+    def _prepare(self, now: RaceStatus, rates: Any) -> RaceStatus:
+        plan = self.plan
+        for entry, each in now.readings.items():
+            # Of an arm that has failed, or of a baseline against which no arm is left.
+            if entry in now.wanted:
+                continue
+            if each.status == "going":
+                withdraw(self.folder, plan, entry)
+            elif each.status == "stopped" and each.doing not in ("", "stopping"):
+                stop([plan.run_folder(entry)], by=f"race {self.id}")
+        return now
 
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """One row per run; see :func:`workbench.experiments.race.results.rows`."""
-        return rows(self.plan, self.standing)
-
-    @property
-    def table(self) -> str:
-        """Its arms as text: what each was given, used and reached."""
-        return arms_text(self.plan, self.standing)
-
-    def shown(self) -> Shown:
-        """As it is now, for a page that draws it live."""
-        from workbench.experiments.race.picture import shown
-
-        return shown(self.plan, self.standing, self.status, self.note)
-
-    @property
-    def brief(self) -> str:
-        """Its verdicts, in a few words."""
-        return brief_words(self.standing.verdicts.values())
+    def _close(self, now: RaceStatus) -> None:
+        seen = RaceSnapshot(self.plan, now, "finished")
+        for verdict in now.verdicts.values():
+            self.folder.add_event("verdict", **seen.verdict_json(verdict))
 
     def run_of(self, pick: str) -> Run:
-        """The run of an entry, by its title: ``mine seed 3``, ``baseline 0.5x seed 3``."""
-        folder = run_folder(self.plan, self._entry(pick))
+        """Return the run of an entry, by its title: ``mine seed 3``, ``baseline 0.5x seed 3``."""
+        folder = self.plan.run_folder(self._entry(pick))
         if not folder.path.is_dir():
             raise RunError(f"{plain(pick)} has no run (yet); see race.rows")
         return Run(folder)
 
     def recipe_of(self, pick: str) -> Recipe:
-        """The recipe of an entry's arm, by the entry's title."""
+        """Return the recipe of an entry's arm, by the entry's title."""
         from workbench.recipes.recipe import Recipe
 
         return Recipe(**self.plan.arms[self._entry(pick).arm])
@@ -143,7 +129,7 @@ def race(
     rates: Any = None,
     initial: Mapping[int, str | Path] | None = None,
     dry_run: bool = False,
-    say: Say | None = print,
+    say: Log | None = print,
 ) -> Race | RacePlan:
     """Race recipes against a baseline over paired seeds at equal budgets; prints the cost, and returns at once.
 
@@ -181,7 +167,7 @@ def race(
         >>> race.wait()["summary"]  # doctest: +SKIP
     """
     say = say or (lambda line: None)
-    plan = enter(
+    plan = plan_race(
         arms, budget, seeds, baseline=baseline, score=score, reference=reference, clock=clock, margin=margin,
         alpha=alpha, name=name, runs_dir=runs_dir, rates=rates, initial=initial, say=say,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""With how much of its budget the baseline reaches an arm's score: the unit in which all kinds of arms compare."""
+"""Speed-ups: the budget at which the baseline reaches an arm's score, and when an arm reaches the baseline's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from workbench.experiments.words import duration
 
 # Shape legend: B budgets of the baseline, S seeds, R candidate ratios.
 
@@ -29,14 +31,17 @@ class Speedup:
 
     @property
     def text(self) -> str:
-        """Ratio and interval, ``1.4x (1.2x to 1.7x)``; one word where all of it lies beyond what was measured."""
+        """Ratio and interval, ``1.4x (1.2x to 1.7x)``; the ratio alone where all lies beyond the measured budgets."""
         return self.shown[0] if self._beyond else "{} ({} to {})".format(*self.shown)
 
-    @property
-    def budget(self) -> str:
-        """The same in words, ``1.4x its budget (1.2x to more than 2x)``."""
+    def words(self, what: str) -> str:
+        """Return the same in words, ``1.4x its time (1.2x to more than 2x)``.
+
+        Args:
+            what: a word for the budget.
+        """
         factor, low, high = (end.replace("< ", "less than ").replace("> ", "more than ") for end in self.shown)
-        return f"{factor} its budget{'' if self._beyond else f' ({low} to {high})'}"
+        return f"{factor} its {what}{'' if self._beyond else f' ({low} to {high})'}"
 
     @property
     def _beyond(self) -> bool:
@@ -44,7 +49,7 @@ class Speedup:
 
 
 def speedup(arm_S: Sequence[float], baseline_BS: Mapping[float, Sequence[float]], critical: float) -> Speedup | None:
-    """The speed-up of an arm with its interval; None where the baseline was trained at one budget only.
+    """Return the speed-up of an arm with its interval; None where the baseline was trained at one budget only.
 
     For each ratio r the baseline's score of a seed is interpolated over the logarithm of the budget between its own
     runs, and the ratios at which a paired t test does not tell the arm from it are the interval (Fieller 1954): exact
@@ -79,10 +84,10 @@ def speedup(arm_S: Sequence[float], baseline_BS: Mapping[float, Sequence[float]]
 
 
 def _first(ratio_R: np.ndarray, gap_R: np.ndarray, before: str, behind: str) -> tuple[float | None, str]:
-    """The first ratio at which a gap is 0 or more, and as text; None where it lies before the first or behind the last.
+    """Return the first ratio at which a gap is 0 or more, and as text; None before the first or behind the last.
 
     Args:
-        before, behind: what to say of it there.
+        before, behind: texts for those places.
     """
     at = int(np.argmax(gap_R >= 0))
     if gap_R[at] < 0:
@@ -92,3 +97,81 @@ def _first(ratio_R: np.ndarray, gap_R: np.ndarray, before: str, behind: str) -> 
     share = gap_R[at - 1] / (gap_R[at - 1] - gap_R[at]) if at else 0.0
     ratio = math.exp(ratio_R[at - 1] + share * (ratio_R[at] - ratio_R[at - 1]) if at else ratio_R[0])
     return ratio, f"{ratio:.2g}x"
+
+
+@dataclass(frozen=True)
+class SecondsToTarget:
+    """The time after which an arm reaches the score that the baseline ends with at the same seed.
+
+    Read off a run that goes on, whose learning rate has not yet fallen: never sooner than with a schedule that ends
+    there. How much budget the baseline would need instead, of runs trained whole, is the
+    :class:`Speedup`.
+
+    Attributes:
+        seconds, low, high: reference time, geometric mean over seeds with its interval; None where a seed never gets
+            there.
+        reached, seeds: how many seeds do, of so many.
+        baseline: reference seconds that the baseline takes.
+    """
+
+    seconds: float | None
+    low: float | None
+    high: float | None
+    reached: int
+    seeds: int
+    baseline: float
+
+    @property
+    def text(self) -> str:
+        """Seconds with their interval; the count of seeds where not all get there."""
+        if self.seconds is None or self.low is None or self.high is None:
+            return f"reached by {self.reached or 'none'} of {self.seeds} seeds"
+        return f"{_about(self.seconds)} ({_about(self.low)} to {_about(self.high)})"
+
+    @property
+    def against(self) -> str:
+        """:attr:`text` beside what the baseline takes."""
+        return f"{self.text}; the baseline takes {_about(self.baseline)}"
+
+
+def seconds_to_target(
+    curves_S: Sequence[Sequence[tuple[float, float]]], target_S: Sequence[float], baseline: float, critical: float
+) -> SecondsToTarget:
+    """Return the time to a target of at least two seeds, averaged as logarithms, which treats half and twice alike.
+
+    Args:
+        curves_S: by seed, reference seconds and held-out score (lower is better) in the order of time.
+        target_S: by seed, the score that the baseline ends with. baseline: the seconds that it takes.
+        critical: value of |t| that bounds the interval, as of the difference at this look.
+    """
+    times = [crossing(curve, target) for curve, target in zip(curves_S, target_S, strict=True)]
+    known = [time for time in times if time is not None and time > 0]
+    if len(known) < len(times):
+        return SecondsToTarget(None, None, None, len(known), len(times), baseline)
+    log_S = np.log(known)
+    mean, half = float(log_S.mean()), critical * float(log_S.std(ddof=1)) / math.sqrt(len(log_S))
+    return SecondsToTarget(
+        math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(known), len(times), baseline
+    )
+
+
+def crossing(curve: Sequence[tuple[float, float]], target: float) -> float | None:
+    """Return the first time at which a curve is at ``target`` or below, straight between its points; None if never.
+
+    Example:
+        >>> crossing([(10.0, 4.0), (20.0, 3.0), (30.0, 2.5)], 3.5)
+        15.0
+    """
+    before: tuple[float, float] | None = None
+    for time, score in curve:
+        if score <= target:
+            if before is None:
+                return time
+            (left, above) = before
+            return left + (time - left) * (above - target) / (above - score)
+        before = (time, score)
+    return None
+
+
+def _about(seconds: float) -> str:
+    return duration(seconds) if seconds >= 10 else f"{seconds:.2g} s"

@@ -158,7 +158,7 @@ class Settings:
         return _values(self._recipe.to_dict(), space)
 
     def key(self, drawn: Values) -> str:
-        """What tells settings apart, as :func:`workbench.experiments.sweep.advance.key_of`."""
+        """What tells settings apart, as :func:`workbench.experiments.sweep.points.key_of`."""
         found = self._at(drawn)
         return json.dumps(drawn if found is None else found[1], sort_keys=True)
 

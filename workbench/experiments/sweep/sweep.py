@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.base.errors import RunError
 from workbench.client.run import Run
-from workbench.experiments.comparable import Say
 from workbench.experiments.experiment import Experiment
+from workbench.experiments.experiment_folder import SweepFolder
+from workbench.experiments.launching import stop
 from workbench.experiments.plan import Score
-from workbench.experiments.shown import Shown
-from workbench.experiments.sweep import advance
-from workbench.experiments.sweep.plan import Point, SweepPlan, add_points, read_points
-from workbench.experiments.sweep.results import SweepResult, lines, rows, summary
-from workbench.experiments.sweep.sentences import brief_words, cost_lines
-from workbench.experiments.sweep.status import Standing
-from workbench.experiments.sweep.sweep_folder import SweepFolder
-from workbench.experiments.sweep.tables import table_text
-from workbench.experiments.sweep.validate import enter
+from workbench.experiments.sweep.early_stopping import spared, weak
+from workbench.experiments.sweep.points import Point, add_points, read_points
+from workbench.experiments.sweep.sweep_plan import SweepPlan, plan_sweep
+from workbench.experiments.sweep.sweep_result import SweepResult
+from workbench.experiments.sweep.sweep_status import (
+    SweepStatus,
+    look,
+    losses_at_rungs,
+    next_point,
+    plan_of,
+    rates_of,
+)  # fmt: skip
+from workbench.experiments.sweep.sweep_words import SweepSnapshot, cost_lines
+from workbench.experiments.validation import Log
 from workbench.store.folder import write_json
 
 if TYPE_CHECKING:
@@ -39,41 +45,75 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
 
     @property
     def plan(self) -> SweepPlan:
-        """What was asked."""
-        return advance.plan_of(self.folder)
+        """Its plan; of fewer points where its sampler found no others."""
+        return plan_of(self.folder)
 
     @property
     def points(self) -> list[Point]:
         """The settings drawn so far."""
         return read_points(self.folder)
 
-    @property
-    def standing(self) -> Standing:
-        """All that its runs say now."""
-        return advance.look(self.folder)
+    def look(self) -> SweepStatus:
+        """Read the state of its runs."""
+        return look(self.folder)
+
+    def _snapshot(self, status: str) -> SweepSnapshot:
+        spared = {int(event["point"]): float(event["rung"]) for event in self._events("spared")}
+        plan = self.plan
+        return SweepSnapshot(plan, look(self.folder, plan), status, spared=spared)
+
+    def _events(self, kind: str) -> list[dict[str, Any]]:
+        return [event for event in self.folder.read_events() if event.get("kind") == kind]
 
     @property
     def best(self) -> int | None:
         """Index of the point with the lowest score so far, chosen on that score itself; None before there is one."""
-        return self.standing.best
+        return self.look().best
 
-    @property
-    def result(self) -> SweepResult:
-        """All of it, JSON-able."""
-        return SweepResult.of(self.plan, self.standing, self.status, self.note, self._error, self._spared)
+    def _prepare(self, now: SweepStatus, rates: Any) -> SweepStatus:
+        """End weak points, and draw as many others as there is room for."""
+        folder, plan = self.folder, self.plan
+        if plan.early_stopping and self._end_weak(plan, now):
+            now = self.look()
+        for each in now.points:
+            if each.status == "ended early":
+                # Of all seeds, and again where a driver was killed before it did so.
+                going = [plan.run_folder((each.point, seed)) for seed, reading in each.readings.items()
+                         if reading.status == "going" and reading.doing != "stopping"]  # fmt: skip
+                stop(going, by=f"sweep {self.id}")
+        busy = sum(reading.status == "going" for _, reading in now.runs)
+        room, rates = plan.at_once - busy, rates or rates_of(folder)
+        while len(now.wanted) < room and len(now.points) < plan.runs:
+            point = next_point(plan, now, rates)
+            if point is None and (busy or now.wanted):
+                break  # what they come to decides what is tried next
+            if point is None:
+                folder.add_event("exhausted", points=len(now.points))
+                return self.look()
+            add_points(folder, [point])
+            now = self.look()
+        return now
 
-    @property
-    def summary(self) -> str:
-        """How it stands, in plain words."""
-        return summary(self.plan, self.standing, self.status, self.note, self._spared)
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """One row per point; see :func:`workbench.experiments.sweep.results.rows`."""
-        return rows(self.plan, self.standing)
+    def _end_weak(self, plan: SweepPlan, now: SweepStatus) -> bool:
+        """Write down which points end, since they are behind at a rung; returns whether there were any."""
+        first, found = plan.seeds[0], False
+        # Of the first seed: who is behind there trains no others.
+        losses = {each.point.index: losses_at_rungs(plan.run_folder((each.point, first))) for each in now.points}
+        known = {event.get("point") for event in self._events("spared")}
+        for each in now.points:
+            index = each.point.index
+            rungs = [rung for rung in losses[index] if weak(index, rung, losses)]
+            if each.status != "going" or each.readings[first].status != "going" or not rungs or index in known:
+                continue
+            if spared(plan.id, index):
+                self.folder.add_event("spared", point=index, rung=rungs[0])
+                continue
+            self.folder.add_event("ended early", point=index, rung=rungs[0], score=losses[index][rungs[-1]])
+            found = True
+        return found
 
     def run(self, index: int, seed: int | None = None) -> Run:
-        """The run of a point.
+        """Return the run of a point.
 
         Args:
             index: of the point. seed: one of the sweep's; the first by default.
@@ -85,13 +125,14 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
         seed = plan.seeds[0] if seed is None else seed
         if seed not in plan.seeds:
             raise RunError(f"sweep '{self.id}' has no seed {seed}; it has {', '.join(map(str, plan.seeds))}")
-        folder = plan.run_folder(self._point(index), seed)
+        folder = plan.run_folder((self._point(index), seed))
         if not folder.path.is_dir():
             raise RunError(f"point {index} with seed {seed} has no run (yet); see sweep.rows")
         return Run(folder)
 
     def recipe(self, index: int | None = None) -> Recipe:
-        """The recipe of a point with the base recipe's own seed, to compose with or to race; of the best by default.
+        """Return the recipe of a point with the base recipe's own seed, to compose with or to race; of the best by
+        default.
 
         One that was scored on tuning text is given on the whole text of its corpus.
 
@@ -103,38 +144,15 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
             raise RunError(f"sweep '{self.id}' has no best point yet: none has ended with a score")
         from workbench.choices.data.tuning_text import on_own_text
 
-        return on_own_text(plan.recipe_of(self._point(index), plan.recipe["seed"]))
-
-    @property
-    def brief(self) -> str:
-        """Its best point, and what that has reached; that it was cancelled, first of all."""
-        given_up = "cancelled; " if self.status == "cancelled" else ""
-        return given_up + brief_words(self.plan, self.standing, ended=bool(given_up))
+        return on_own_text(plan.recipe_of((self._point(index), plan.recipe["seed"])))
 
     def run_of(self, pick: str) -> Run:
-        """The run of a point's first seed, by the point's index as text."""
+        """Return the run of a point's first seed, by the point's index as text."""
         return self.run(int(pick))
 
     def recipe_of(self, pick: str) -> Recipe:
-        """The recipe of a point, by its index as text."""
+        """Return the recipe of a point, by its index as text."""
         return self.recipe(int(pick))
-
-    @property
-    def table(self) -> str:
-        """Its points as text, the best first."""
-        return table_text(self.plan, self.standing)
-
-    def shown(self) -> Shown:
-        """As it is now, for a page that draws it live."""
-        from workbench.experiments.sweep.picture import shown
-
-        plan, now, status = self.plan, self.standing, self.status
-        return shown(plan, now, status, lines(plan, now, self.note, self._spared))
-
-    @property
-    def _spared(self) -> dict[int, float]:
-        return {int(event["point"]): float(event["rung"]) for event in self.folder.read_events()
-                if event.get("kind") == "spared"}  # fmt: skip
 
     def _ipython_display_(self) -> None:
         self.watch()
@@ -162,7 +180,7 @@ def sweep(
     runs_dir: str | Path | None = None,
     rates: Any = None,
     dry_run: bool = False,
-    say: Say | None = print,
+    say: Log | None = print,
 ) -> Sweep | SweepPlan:
     """Train one recipe at many settings and compare their held-out scores, times and sizes; returns at once.
 
@@ -182,7 +200,7 @@ def sweep(
             for the recipe's own.
         seed: of the sampler.
         early_stopping: ``halving`` stops a point that is in the worse half at a quarter or half of its budget; refused
-            if the learning rate has begun to fall by then. A sweep without it reports what it would have thrown away.
+            if the learning rate has begun to fall by then. A sweep without it reports what it would have lost.
         score: ``nats`` per token, or ``bits_per_byte``, which also compares tokenizers.
         clock: ``measured`` counts each run's seconds by its own clock instead, and relates scores to those; other work
             on the machine then changes results.
@@ -204,7 +222,7 @@ def sweep(
         >>> sweep.wait()["best"]  # doctest: +SKIP
     """
     say = say or (lambda line: None)
-    plan, points = enter(
+    plan, points = plan_sweep(
         recipe, space, sampler=sampler, runs=runs, seeds=seeds, budget=budget, seed=seed,
         early_stopping=early_stopping, score=score, clock=clock, name=name, runs_dir=runs_dir, rates=rates, say=say,
     )  # fmt: skip

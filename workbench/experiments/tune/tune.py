@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.base.errors import RunError
-from workbench.base.text import plain
+from filelock import FileLock, Timeout
+
+from workbench.base.errors import RunError, WorkbenchError
 from workbench.client.run import Run
-from workbench.experiments.comparable import Say
 from workbench.experiments.experiment import Experiment
+from workbench.experiments.experiment_folder import ENDED, ExperimentFolder, TuningFolder
 from workbench.experiments.plan import Score
 from workbench.experiments.race.race import Race
-from workbench.experiments.race.sentences import brief_words
-from workbench.experiments.shown import Shown
-from workbench.experiments.sweep.plan import SweepPlan
+from workbench.experiments.race.race_plan import plan_race
 from workbench.experiments.sweep.sweep import Sweep
 from workbench.experiments.sweep.sweep import begin as begin_sweep
-from workbench.experiments.tune.plan import TuningPlan
-from workbench.experiments.tune.results import TuningResult, rows
-from workbench.experiments.tune.sentences import TRIED, cost_lines, summary
-from workbench.experiments.tune.status import Standing, standing
-from workbench.experiments.tune.tuning_folder import TuningFolder
-from workbench.experiments.tune.validate import SHARE, enter, first_round
+from workbench.experiments.sweep.sweep_plan import SweepPlan
+from workbench.experiments.sweep.sweep_status import rates_of
+from workbench.experiments.tune.tuning_plan import BEFORE, SHARE, TUNED, TuningPlan, plan_tuning
+from workbench.experiments.tune.tuning_result import TuningResult
+from workbench.experiments.tune.tuning_status import TuningStatus, status_of
+from workbench.experiments.tune.tuning_words import TuningSnapshot, cost_lines
+from workbench.experiments.validation import Log
+from workbench.store.folder import write_json
+from workbench.store.state import exclusive
 
 if TYPE_CHECKING:
     from workbench.recipes.recipe import Recipe
+
+_driven: dict[ExperimentFolder, FileLock] = {}
+"""Locks of the sweeps and races that this process drives."""
 
 
 class Tuning(Experiment[TuningFolder, TuningResult]):
@@ -41,23 +49,25 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
 
     @property
     def plan(self) -> TuningPlan:
-        """What was asked."""
+        """Its plan."""
         return TuningPlan.read(self.folder)
 
-    @property
-    def standing(self) -> Standing:
-        """All that its runs say now."""
-        return standing(self.plan)
+    def look(self) -> TuningStatus:
+        """Read the state of its stages."""
+        return status_of(self.plan)
+
+    def _snapshot(self, status: str) -> TuningSnapshot:
+        return TuningSnapshot(self.plan, self.look(), status)
 
     @property
     def stage(self) -> str:
         """How far its claim is: ``tuned, not yet confirmed`` until its race is over."""
-        return self.standing.stage
+        return self.look().stage
 
     @property
     def recipe(self) -> Recipe:
         """The recipe kept so far; once the tuning has ended, the one it found. Its seed is the original recipe's."""
-        return self.standing.recipe
+        return self.look().recipe
 
     @property
     def sweep(self) -> Sweep:
@@ -77,69 +87,97 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
                 "nothing that was tried pays" if stage == "nothing paid" else f"it is {stage}"))  # fmt: skip
         return Race(race)
 
-    @property
-    def brief(self) -> str:
-        """How far its claim is, with the verdict of its race; of one that will not get further that, first of all."""
-        now, status = self.standing, self.status
-        if status in ("cancelled", "failed"):
-            return status if now.stage == "tuning" else f"{status}; {now.stage}"
-        raced = brief_words(now.race.verdicts.values()) if now.race is not None else ""
-        return "; ".join(filter(None, (now.stage, raced)))
+    def advance(self, start: Callable[..., Run] | None = None, rates: Any = None) -> TuningStatus:
+        """See :meth:`Experiment.advance`: its sweep goes on, then its race does, then it ends."""
+        folder = self.folder
+        with exclusive(folder.path):
+            plan, status = self.plan, folder.read_state()["status"]
+            if status in ENDED:
+                return self.look()
+            if _carried(Sweep(plan.sweep), start, rates):
+                return self._go_on(status)
+            seen = self._snapshot(status)
+            if why := _ended_badly(plan.sweep):
+                return self._end("failed", why)
+            if not seen.now.changed:
+                return self._end("finished")
+            if not plan.race.plan.is_file():
+                if why := seen.cannot_race():
+                    return self._end("failed", why)
+                try:
+                    self._begin_race(seen, rates or rates_of(plan.sweep))
+                except RunError:
+                    raise
+                except WorkbenchError as error:
+                    return self._end("failed", f"what was found cannot be raced: {error}")
+            if _carried(Race(plan.race), start, rates):
+                return self._go_on(status)
+            why = _ended_badly(plan.race)
+            return self._end("failed" if why else "finished", why)
 
-    @property
-    def result(self) -> TuningResult:
-        """All of it, JSON-able; verdict and difference are those of the race."""
-        return TuningResult.of(self.plan, self.standing, self.status, self.note, self._error)
+    def _begin_race(self, seen: TuningSnapshot, rates: Any) -> None:
+        plan, folder = seen.plan, self.folder
+        race = plan_race({BEFORE: plan.base(), TUNED: seen.now.recipe}, plan.each, plan.race_seeds, score=plan.score,
+                         name=plan.name, runs_dir=plan.runs_dir, rates=rates)  # fmt: skip
+        write_json(folder.evidence, dict(seen.result()))
+        folder.add_event("tuned", changed={path: list(values) for path, values in seen.now.changed.items()})
+        # What a driver that was killed left there is no race yet: its plan is written last.
+        shutil.rmtree(plan.race.path, ignore_errors=True)
+        plan.race.create(replace(race, id=plan.id, folder=plan.folder, part_of=folder.tag).to_dict())
 
-    @property
-    def summary(self) -> str:
-        """How it stands, in plain words."""
-        return summary(self.plan, self.standing, self.status, self.note, self._error)
+    def _go_on(self, status: str) -> TuningStatus:
+        self._tell(status)
+        return self.look()
 
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """One row per setting; see :func:`workbench.experiments.tune.results.rows`."""
-        return rows(self.standing)
+    def _end(self, status: str, error: str = "") -> TuningStatus:
+        seen = replace(self._snapshot(status), error=error)
+        write_json(self.folder.evidence, dict(seen.result()))
+        self.folder.write_state(status, error)
+        return seen.now
 
-    @property
-    def table(self) -> str:
-        """Its settings as text, in the order in which they were tried."""
-        from workbench.experiments.tune.report import table_text
-
-        return table_text(self.plan, self.standing)
-
-    def shown(self) -> Shown:
-        """As it is now, for a page that draws it live: pictures of its race, once that has begun, and of each knob."""
-        from workbench.experiments.tune.report import table_html
-
-        plan, now, status = self.plan, self.standing, self.status
-        sweep, race = self.sweep.shown(), Race(plan.race).shown() if now.race is not None else None
-        knobs = {key: title for key, title in sweep.figures.items() if key.startswith("knob/")}
-
-        def of(key: str) -> Shown:
-            return sweep if key in knobs or race is None else race
-
-        head, *lines = summary(plan, now, status, self.note, self._error).splitlines()
-        steps = [line for line in lines if line.startswith("  ")]
-        return Shown(
-            f"Tuning {plain(plan.name, 60)}", status,
-            [head.partition(": ")[2], *(line for line in lines if line not in (TRIED, *steps))],
-            (race.table if race else "") + table_html(plan, now), {**(race.figures if race else {}), **knobs},
-            lambda key: of(key).figure(key), lambda key: of(key).numbers(key), [line.strip() for line in steps],
-            [*sweep.picks, *(race.picks if race else ())], None if now.kept_point is None else f"{now.kept_point}",
-            now.going,
-        )  # fmt: skip
+    def _stop_runs(self) -> list[str]:
+        plan, stopped = self.plan, list[str]()
+        for part in (Sweep(plan.sweep), Race(plan.race)):
+            if part.folder.plan.is_file():
+                with suppress(RunError):  # it has ended
+                    stopped += part.cancel()
+        return stopped
 
     def run_of(self, pick: str) -> Run:
-        """The run of a setting, by its index as text, or of the race, by its title."""
+        """Return the run of a setting, by its index as text, or of the race, by its title."""
         return self._stage_of(pick).run_of(pick)
 
     def recipe_of(self, pick: str) -> Recipe:
-        """The recipe of a setting, by its index as text, or of an arm of the race, by the title of a run."""
+        """Return the recipe of a setting, by its index as text, or of an arm of the race, by the title of a run."""
         return self._stage_of(pick).recipe_of(pick)
 
     def _stage_of(self, pick: str) -> Sweep | Race:
         return self.sweep if pick.isdecimal() else self.race
+
+
+def _carried(part: Sweep | Race, start: Callable[..., Run] | None, rates: Any) -> bool:
+    """Bring a stage forward, unless it has ended or somebody else does; returns whether it goes on."""
+    folder = part.folder
+    if folder.read_state()["status"] in ENDED:
+        return False
+    lock = _driven.setdefault(folder, folder.driver_lock())
+    if not lock.is_locked:
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return folder.read_state()["status"] not in ENDED
+    part.advance(start, rates)
+    if folder.read_state()["status"] not in ENDED:
+        return True
+    _driven.pop(folder).release()
+    return False
+
+
+def _ended_badly(part: ExperimentFolder) -> str:
+    """Return why a stage has no outcome; empty where it has."""
+    state = part.read_state()
+    why = f": {state['message']}" if state["message"] else ""
+    return "" if state["status"] == "finished" else f"its {part.noun} {state['status']}{why}"
 
 
 def tune(
@@ -156,23 +194,21 @@ def tune(
     runs_dir: str | Path | None = None,
     rates: Any = None,
     dry_run: bool = False,
-    say: Say | None = print,
+    say: Log | None = print,
 ) -> Tuning | TuningPlan:
     """Find a better recipe within a total budget, and race it to measure what it is worth; returns at once.
 
     First a stepwise sweep (:mod:`workbench.experiments.sweep.stepwise`) goes knob by knob, rate and warm-up first, and
-    keeps
-    what gains more than seeds explain. It trains on its own seeds and scores on text held back from training, so that
-    nothing is chosen on the text that results are scored on. Then the recipe it found races the original one, on fresh
-    seeds and the held-out text of all results: the difference, interval and speed-up are the result, and until the race
-    is over the recipe is *tuned, not yet confirmed*. Every run has the same reference time.
+    keeps what gains more than seeds explain. It trains on its own seeds and scores on text held back from training, so
+    that nothing is chosen on the text that results are scored on. Then the recipe it found races the original one, on
+    fresh seeds and the held-out text of all results: the difference, interval and speed-up are the result, and until
+    the race is over the recipe is *tuned, not yet confirmed*. Every run has the same reference time.
 
     Args:
         recipe: where to start: a recipe, a preset's name, a recipe file, or ``"fast:depth=full"``.
         budget: total time of both stages, by the forecast for this machine: ``"2 hours"``.
         axes: names of :data:`workbench.experiments.tune.axes.AXES`, all by default; or values and ranges by dotted
-        path, as
-            :func:`workbench.sweep` takes them, in the order in which they are tried.
+            path, as :func:`workbench.sweep` takes them, in the order in which they are tried.
         each: time per run, ``"60 s"``; None for what the recipe's own budget takes.
         seeds: to choose settings on: this many from 1000 on, or a list; at least two, to tell gains from luck.
         race_seeds: at most this many from 0 on, or a list; None for 10, 6 or 4, as many as the budget has room for.
@@ -196,11 +232,11 @@ def tune(
         >>> wb.launch(tuning.recipe)  # doctest: +SKIP
     """
     say = say or (lambda line: None)
-    plan, sweep = enter(
+    plan, sweep = plan_tuning(
         recipe, budget, axes, each=each, seeds=seeds, race_seeds=race_seeds, share=share, score=score, name=name,
         runs_dir=runs_dir, rates=rates, say=say,
     )  # fmt: skip
-    for line in cost_lines(plan, sweep, first_round(sweep)):
+    for line in cost_lines(plan, sweep):
         say(line)
     if dry_run:
         return plan

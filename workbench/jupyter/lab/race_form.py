@@ -12,11 +12,10 @@ from workbench.base.errors import WorkbenchError
 from workbench.base.fields import as_typed
 from workbench.choices.data.data import Data
 from workbench.experiments.budget import parse
-from workbench.experiments.race.plan import RacePlan
 from workbench.experiments.race.race import Race, begin, race
-from workbench.experiments.race.sentences import cost_lines
+from workbench.experiments.race.race_plan import ARM_NAME, RacePlan
+from workbench.experiments.race.race_words import cost_lines
 from workbench.experiments.race.sequential import LOOKS, MOST_SEEDS
-from workbench.experiments.race.validate import ARM_NAME
 from workbench.experiments.sweep.space import label
 from workbench.jupyter.bundles import code, style
 from workbench.jupyter.compose.source_picker import SourcePicker

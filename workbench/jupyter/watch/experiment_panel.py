@@ -15,7 +15,7 @@ from workbench.base.errors import WorkbenchError
 from workbench.base.text import many
 from workbench.experiments.experiment import Experiment
 from workbench.experiments.experiment_folder import ENDED
-from workbench.experiments.shown import Pick, Shown
+from workbench.experiments.snapshot import Pick, Shown
 from workbench.jupyter.bundles import BundledWidget, code, style
 from workbench.jupyter.watch.figures import bundle_of
 
@@ -33,7 +33,7 @@ class ExperimentControls(BundledWidget):
         shown: title, status, lines, titles of the pictures, picks; what an :class:`ExperimentPanel` tells.
         whole: with a heading, sentences and ways to cancel and to close; else the choice of pictures and picks alone.
         figure: key of the picture. numbers: whether it stands there as a table, too.
-        pick: key of the setting or run that the buttons are about; see :class:`workbench.experiments.shown.Pick`.
+        pick: key of the setting or run that the buttons are about; see :class:`workbench.experiments.snapshot.Pick`.
         answer: what became of what was asked; complaint: why it cannot be shown.
     """
 
@@ -124,20 +124,21 @@ class ExperimentPanel(ipywidgets.VBox):
         told = {
             "noun": self.experiment.folder.noun, "title": found.title,
             "status": found.status, "ended": found.status in ENDED,
-            "lines": [*found.lines], "more": [*found.more], "figures": [*map(list, found.figures.items())],
+            "lines": [*found.lines], "more": [*found.more],
+            "figures": [[key, each.title] for key, each in found.drawings.items()],
             "picks": [[each.key, each.title] for each in found.picks],
             "picked": "run" if found.picks and all(each.single for each in found.picks) else "point",
             "report": "report" in self._on,
         }  # fmt: skip
         self._picks = {each.key: each for each in found.picks}
         with controls.hold_sync():
-            if controls.figure not in found.figures:
-                controls.figure = next(iter(found.figures))
+            if controls.figure not in found.drawings:
+                controls.figure = next(iter(found.drawings))
             if found.picks and (controls.pick not in self._picks or not self._picked):
                 controls.pick = found.picks[0].key if found.best is None else found.best
             controls.shown = told
         self._fill(self.table, found.table)
-        self._fill(self.numbers, found.numbers(controls.figure) if controls.numbers else "")
+        self._fill(self.numbers, found.drawings[controls.figure].numbers() if controls.numbers else "")
         self._draw(found)
 
     @staticmethod
@@ -150,7 +151,7 @@ class ExperimentPanel(ipywidgets.VBox):
             return
         from workbench.plots.figure import template
 
-        figure = found.figure(self.controls.figure)
+        figure = found.drawings[self.controls.figure].figure()
         if self._dark:
             figure.update_layout(template=template(dark=True))
         figure.update_layout(height=max(LEAST_HEIGHT, min(figure.layout.height or self._room, self._room)))
