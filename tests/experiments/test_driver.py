@@ -13,7 +13,6 @@ from tests.conftest import SmallDisk
 from tests.experiments.race.conftest import planned, root, tiny, written
 from tests.tiny_runs import wait_until
 from workbench.experiments import driver
-from workbench.experiments.experiment_folder import RaceFolder
 from workbench.experiments.race.race import Race
 from workbench.experiments.race.race_plan import RacePlan
 
@@ -24,7 +23,7 @@ __all__ = ["planned", "root", "tiny"]
 def test_a_driver_that_has_ended_leaves_no_zombie_in_a_kernel(planned: Callable[..., RacePlan]) -> None:
     folder = written(planned())
     folder.write_state("finished", "")
-    assert driver.start_driver(folder, folder.path)
+    assert driver.start_driver(Race(folder), folder.path)
     pid = driver._children[folder.path].pid
     assert psutil.pid_exists(pid)
     wait_until(lambda: not psutil.pid_exists(pid), 30, "the end of the driver, and of what is left of it")
@@ -45,7 +44,7 @@ def test_a_driver_outlives_a_full_disk_also_its_log(
     folder.write_state("racing", "starting")
     heard: list[str] = []
 
-    def advance(folder: RaceFolder) -> None:
+    def advance(_race: Race) -> None:
         if len(heard) == 2:
             disk.free()
             return folder.write_state("finished", "")
@@ -58,7 +57,8 @@ def test_a_driver_outlives_a_full_disk_also_its_log(
     monkeypatch.setattr(driver.time, "sleep", look)
     monkeypatch.setattr(sys, "stderr", FullLog())
     disk.fill()
-    assert driver._drive(folder, advance) == 0
+    monkeypatch.setattr(Race, "advance", advance)
+    assert driver._drive(Race(folder)) == 0
     assert heard == [f"racing: waiting: no space is left for {folder.path}"] * 2
     race = Race(folder)
     assert (race.status, race.message, race.note) == ("finished", "", "")
