@@ -203,7 +203,7 @@ def test_missed_target_fails_but_leaves_results(place: Path, learnable: list[str
 def test_a_failed_run_fails_its_notebook_with_its_reason(place: Path) -> None:
     """Here: that papermill ends with what a cell raised is seen above, and a kernel takes seconds."""
     missing = place / "no-such-text.jsonl"
-    missing.write_text('{"other": "text"}\n')
+    missing.write_text('{"text": "there"}\n{"other": "text"}\n')
     data = {"kind": "files", "paths": [str(missing)]}
     given = {"overrides": [f"data={json.dumps(data)}"], "runs_dir": str(place / "runs"), "budget": "5 steps"}
     *cells, judge = code_cells(FOLDER / "10_train.ipynb")

@@ -36,6 +36,11 @@ def test_text(text: str, amount: float, unit: str) -> None:
     assert Budget.model_validate(text).unit == unit
 
 
+def test_epochs_are_refused_with_what_to_write_instead() -> None:
+    with pytest.raises(ValueError, match="count steps, tokens or seconds; an epoch has as many tokens as the training"):
+        parse_budget("2 epochs")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -198,7 +198,7 @@ def test_an_interrupt_stops_with_a_checkpoint_where_the_reader_dies_of_it(
 @pytest.mark.process
 def test_launch_prints_the_id_and_returns(workbench: Command, corpus: Path, root: Path, tmp_path: Path) -> None:
     text = tmp_path / "fieldless.jsonl"
-    text.write_text('{"other": "text"}\n')
+    text.write_text('{"text": "there"}\n{"other": "text"}\n')
     recipe = tiny_recipe(text).save(tmp_path / "recipe.json")
     done = workbench("launch", "--recipe", str(recipe), "--runs", str(root), "--set", "optimizer.lr=50")
     assert done.returncode == 0, done.stderr

@@ -98,7 +98,7 @@ def test_bars_on_a_terminal_and_a_missed_claim(
 @pytest.mark.process
 def test_a_failed_run_stops_the_other(recipes, tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "prepare", lambda recipes, console: None)
-    (tmp_path / "nothing.jsonl").write_text('{"other": "text"}\n')
+    (tmp_path / "nothing.jsonl").write_text('{"text": "there"}\n{"other": "text"}\n')
     missing = recipes[0].with_(data={"paths": [str(tmp_path / "nothing.jsonl")]})
     endless = recipes[1].with_(budget={"amount": 1e6, "unit": "seconds"})
     with pytest.raises(RunFailed, match=r"nothing\.jsonl"):

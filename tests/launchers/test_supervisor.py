@@ -133,7 +133,7 @@ def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path) -> None:
 @pytest.mark.process
 def test_what_the_trainer_says_about_its_failure_stays(corpus: Path, root: Path, tmp_path: Path) -> None:
     text = tmp_path / "fieldless.jsonl"
-    text.write_text('{"other": "text"}\n')
+    text.write_text('{"text": "there"}\n{"other": "text"}\n')
     run = launch(tiny_recipe(text), runs_dir=root)
     with pytest.raises(RunFailed, match="fieldless") as caught:
         run.wait(timeout=START_SECONDS)

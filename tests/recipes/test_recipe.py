@@ -8,13 +8,15 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from IPython.lib.pretty import pretty
 
 import workbench
 from workbench.base.errors import RecipeError
+from workbench.choices.data import Files
 from workbench.choices.depth import ProgressiveDrop
-from workbench.choices.optimizers import Lans
+from workbench.choices.optimizers import AdamW, Lans
 from workbench.choices.schedules import Linear
 from workbench.recipes.recipe import AXES, Recipe
 
@@ -176,7 +178,7 @@ BAD = [
     ),
     ({"data": {"kind": "files", "paths": []}}, r"^data\.paths: must not be empty: give at least 1 item$"),
     ({"data": {"kind": "files", "paths": [3]}}, r"^data\.paths\.0: must be text, got 3$"),
-    ({"data": {"kind": "files", "paths": "a.txt"}}, r"^data\.paths: must be a list, got 'a\.txt'$"),
+    ({"data": {"kind": "files", "paths": 3}}, r"^data\.paths: must be a list, got 3$"),
     ({"data": "files"}, r"^data\.paths: must be given$"),
     ({"name": ""}, r"^name: must not be empty: give at least 1 character$"),
     ({"name": "n" * 93}, r"^name: must have at most 80 characters, got 93$"),
@@ -326,3 +328,17 @@ def test_located_paths_are_absolute_and_mean_the_same(tmp_path: Path, monkeypatc
     assert recipe.with_(data={"kind": "hugging_face", "name": "here"}).located().data.name == str(tmp_path / "here")
     named = Recipe(data={"kind": "hugging_face", "name": "owner/set"}, architecture={"kind": "transformers", **shape})
     assert named.located() == named
+
+
+def test_values_of_python_programs_are_plain_in_the_recipe(tmp_path: Path) -> None:
+    """Numbers and arrays of numpy, and paths, in `with_` as in a choice."""
+    path, rate = tmp_path / "a.txt", np.float32(0.5)
+    for given in (path, [path], str(path)):
+        made = workbench.presets.fast().with_(data={"kind": "files", "paths": given})
+        assert made.data.paths == Files(paths=given).paths == (str(path),)
+    stages = {"kind": "stages", "values": np.array([0.5, 0.25]), "until": [0.5]}
+    changed = workbench.presets.fast().with_(optimizer={"lr": rate, "schedule": stages}, seed=np.int64(3))
+    optimizer = changed.to_dict()["optimizer"]
+    assert (optimizer["lr"], optimizer["schedule"]["values"], changed.seed) == (0.5, [0.5, 0.25], 3)
+    assert Recipe.from_json(changed.to_json()) == changed
+    assert AdamW(lr=rate) == AdamW(lr=0.5)

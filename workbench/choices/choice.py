@@ -26,7 +26,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, SerializeAsAny, mod
 from pydantic_core import PydanticCustomError
 
 from workbench.base.errors import RecipeError, check_known, unknown
-from workbench.choices.knob import BOUNDS, MOVES, bounds_of, known_fields, legal_bounds, not_a_number
+from workbench.choices.knob import BOUNDS, MOVES, as_plain, bounds_of, known_fields, legal_bounds, not_a_number
 from workbench.choices.knob import knob as knob
 from workbench.choices.progress import Progress
 
@@ -93,6 +93,11 @@ class Choice(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_knobs(cls, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            # One text is a list of one: a path, a package.
+            lists = {name for name, field in cls.model_fields.items() if field.annotation == tuple[str, ...]}
+            plain = {name: as_plain(given) for name, given in value.items()}
+            value = {name: [each] if name in lists and isinstance(each, str) else each for name, each in plain.items()}
         for name, given in value.items() if isinstance(value, Mapping) else ():
             field = cls.model_fields.get(name)
             if field and MOVES in field.metadata and isinstance(given, str) and not _schedule_meant(given):

@@ -16,6 +16,7 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from workbench.base.errors import RecipeError, unknown
 from workbench.choices.choice import Choice, readable
+from workbench.choices.knob import as_plain
 
 DEEPEST = 16
 """Parts of the longest path; the deepest knob of a recipe has five."""
@@ -46,7 +47,7 @@ def edit(model: type[BaseModel], fields: Fields, edits: Iterable[tuple[str, Any]
     Raises:
         RecipeError: a path that leads nowhere.
     """
-    leaves = [leaf for path, value in edits for leaf in _leaves(tuple(path.split(".")), value)]
+    leaves = [leaf for path, value in edits for leaf in _leaves(tuple(path.split(".")), as_plain(value))]
     # Stable: among equally deep ones the order of the edits counts.
     for leaf in sorted(leaves, key=lambda leaf: len(leaf.parts)):
         _apply(model, fields, leaf)

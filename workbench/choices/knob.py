@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 import typing
 from collections.abc import Callable, Mapping
 from types import NoneType
@@ -92,6 +93,24 @@ def knob(default: Any = ..., help: str = "", *, unit: str = "", scale: str = "li
     if "default_factory" in bounds:
         return Field(description=help, json_schema_extra=extra, **bounds)
     return Field(default, description=help, json_schema_extra=extra, **bounds)
+
+
+def as_plain(value: Any) -> Any:
+    """Return a value as JSON has it: paths become text, arrays lists, numbers of other libraries Python's.
+
+    Example:
+        >>> from pathlib import Path
+        >>> as_plain({"paths": [Path("a.txt")]})
+        {'paths': ['a.txt']}
+    """
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {name: as_plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_plain(inner) for inner in value]
+    # Of numpy's and torch's numbers and arrays, neither of which is imported for it.
+    return as_plain(value.tolist()) if hasattr(value, "tolist") else value
 
 
 def known_fields(model: type[BaseModel], value: Any) -> Any:

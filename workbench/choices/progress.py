@@ -74,6 +74,11 @@ def parse_budget(text: str) -> dict[str, Any]:
         ValueError: the text is not a number followed by a unit.
         AmountError: the number is beyond what any run spends, or a part of a step or token.
     """
+    if "epoch" in text.lower():
+        raise ValueError(
+            f"'{text:.60}': budgets count steps, tokens or seconds; an epoch has as many tokens as the training text, "
+            "which data.train.tokens in a run's environment.json says"
+        )
     match = _BUDGET_TEXT.fullmatch(text.strip().lower())
     # Of seconds no millions are meant: who writes "500 ms" thinks of half of one.
     if match is None or (match[2] and _UNITS[match[3]][0] == "seconds"):

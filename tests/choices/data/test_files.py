@@ -7,6 +7,8 @@ import gzip
 import json
 import lzma
 import random
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -271,3 +273,32 @@ def test_letters_of_a_windows_text_are_no_sign_of_a_binary_file(tmp_path: Path) 
     (tmp_path / "a.txt").write_bytes(b"\x93\xc7a\x94 \x96 a \x91word\x92\x85\n")
     with pytest.raises(DataError, match="iconv -f cp1252"):
         list(Files(paths=(str(tmp_path / "a.txt"),)).documents())
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz", "parquet"])
+def test_a_field_that_is_not_there_is_told_before_a_launch(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"a.{ending}"
+    if ending == "parquet":
+        parquet.write_table(pyarrow.table({"id": [0], "body": ["text"], "meta": [{"text": "inner"}]}), path)
+    else:
+        record = json.dumps({"id": 0, "body": "text", "meta": {"text": "inner"}}).encode()
+        path.write_bytes(gzip.compress(record) if ending.endswith("gz") else record)
+    for field, why in (
+        ("text", "unknown value 'text'.* legal: body, id, meta. Set data.field to one of them"),
+        ("meta", "field 'meta' holds a dict, expected text; .*jq -c '{text: .meta.text}'"),
+        ("meta.text", "unknown value 'meta.text'.*jq -c '{text: .meta.text}'"),
+    ):
+        (problem,) = Files(paths=(str(tmp_path),), field=field).problems_here()
+        assert problem.path == "data.field"
+        assert re.search(why, problem.message)
+    assert not [*Files(paths=(str(tmp_path),), field="body").problems_here()]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("ending", "comma"), [("csv", ","), ("tsv", "\t")])
+def test_a_table_is_refused_with_a_command_that_turns_it_into_records(tmp_path: Path, ending: str, comma: str) -> None:
+    (tmp_path / f"a.{ending}").write_text(f"id{comma}body\n1{comma}some text\n")
+    (problem,) = Files(paths=(str(tmp_path / f"a.{ending}"),)).problems_here()
+    command = problem.message.partition("data.field: ")[2].replace("python", sys.executable, 1)
+    subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+    assert read(tmp_path / "a.jsonl", field="body") == ["some text"]

@@ -7,6 +7,7 @@ import glob
 import hashlib
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -67,13 +68,18 @@ class Files(Data):
     def problems_here(self) -> Iterator[Problem]:
         """Paths of this machine that are not there or hold nothing that can be read."""
         yield from super().problems_here()
+        found = False
         for name in ("paths", "heldout_paths"):
             try:
                 check_paths(getattr(self, name), f"data.{name}")
             except DataError as error:
                 yield Problem(f"data.{name}", str(error).partition(": ")[2])
+                found = True
             except OSError as error:
                 yield Problem(f"data.{name}", f"cannot be looked at: {error}")
+                found = True
+        if not found:
+            yield from self._problems_of_field()
 
     def located(self) -> dict[str, Any]:
         """Return the tokenizer's path and those of the text, patterns among them."""
@@ -81,6 +87,15 @@ class Files(Data):
         return super().located() | {
             name: [str(Path(path).expanduser().absolute()) for path in paths] for name, paths in given.items()
         }
+
+    def _problems_of_field(self) -> Iterator[Problem]:
+        """Yield why the first file of records of a path has no text in ``field``."""
+        for text in (*self.paths, *self.heldout_paths):
+            readable = (path for path in islice(_candidates(text, "data.paths"), LOOKED_AT) if format_of(path))
+            for path in _data_files(readable)[:1]:
+                if why := _field_problem(path, (stat := path.stat()).st_mtime_ns, stat.st_size, self.field):
+                    yield Problem("data.field" if "field" in why else "data.paths", why)
+                    return
 
     def notices(self) -> Iterator[Problem]:
         """Yield the tokenizer's, and texts of a folder that are left out, since records stand beside them."""
@@ -157,7 +172,9 @@ def _candidates(text: str, knob_name: str) -> Iterator[Path]:
     path = Path(text).expanduser()
     if path.is_file():
         if format_of(path) is None:
-            raise DataError(f"{knob_name}: '{text}' cannot be read; legal file names end in {_endings()}")
+            raise DataError(
+                f"{knob_name}: '{text}' cannot be read; legal file names end in {_endings()}; {_way_out(path)}"
+            )
         return iter((path,))
     if path.is_dir():
         if any((path / name).is_file() for name in _SAVED_BY_DATASETS) and any(path.rglob("*.arrow")):
@@ -169,6 +186,17 @@ def _candidates(text: str, knob_name: str) -> Iterator[Path]:
     if glob.has_magic(text):
         return map(Path, glob.iglob(str(path), recursive=True))
     raise DataError(f"{knob_name}: no such file or folder '{text}'{_nearest(path)}")
+
+
+def _way_out(path: Path) -> str:
+    ending = path.suffix.lower()
+    if ending not in (".csv", ".tsv"):
+        return "text under another name is read once it is called .txt"
+    tabs = ", delimiter='\\t'" if ending == ".tsv" else ""
+    program = f"import csv, json; [print(json.dumps(row)) for row in csv.DictReader(open('{path.name}'){tabs})]"
+    return (
+        f'write its rows as JSON lines, then name the column with data.field: python -c "{program}" > {path.stem}.jsonl'
+    )
 
 
 def _unreadable(text: str, knob_name: str) -> DataError:
@@ -207,6 +235,18 @@ def _nearest(path: Path) -> str:
     # At 0.7 a missing or swapped letter is found, and '/opt' is none for '/nope'.
     near = difflib.get_close_matches(missing.name, names, n=1, cutoff=0.7)
     return f"; did you mean '{missing.parent / near[0]}'?" if near else ""
+
+
+@lru_cache(maxsize=64)
+def _field_problem(path: Path, changed: int, size: int, field: str) -> str:
+    """Return why a file of records cannot be read by its first record; empty if it can. A form asks at every key."""
+    if format_of(path) == "text":
+        return ""
+    try:
+        next(read_documents(path, field, 0), None)
+    except DataError as error:
+        return str(error).replace("data.field: ", "")
+    return ""
 
 
 def listing(files: list[Path]) -> dict[str, Any]:

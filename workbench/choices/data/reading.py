@@ -21,6 +21,7 @@ JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 PARQUET_ENDINGS = (".parquet",)
 COMPRESSED_ENDINGS = (".gz", ".xz", ".zst")
 EXTRA = "install it with: pip install 'workbench[files]'"
+_FLAT = "text inside other fields is brought up by: jq -c '{text: .meta.text}' nested.jsonl > flat.jsonl"
 BLOCK_BYTES = 1 << 20
 BEGINNING_BYTES = 4096
 """Of a text, looked at to tell its encoding."""
@@ -270,7 +271,8 @@ def _parquet(path: Path, field: str) -> Iterator[str]:
 
 def _check_field(names: Iterable[str], field: str, where: str) -> None:
     if field not in names:
-        raise DataError(f"{where}: {unknown('data.field', field, names, 'Set data.field to one of them')}")
+        hint = _FLAT.capitalize() if "." in field else "Set data.field to one of them"
+        raise DataError(f"{where}: {unknown('data.field', field, names, hint)}")
 
 
 def text_of(record: Mapping[str, Any], field: str, where: str) -> str:
@@ -284,7 +286,7 @@ def text_of(record: Mapping[str, Any], field: str, where: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise DataError(f"{where}: field '{field}' holds a {type(value).__name__}, expected text")
+        raise DataError(f"{where}: field '{field}' holds a {type(value).__name__}, expected text; {_FLAT}")
     try:
         value.encode()
     # JSON can write half of a surrogate pair, which is no character and which no tokenizer takes.
