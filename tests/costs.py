@@ -130,14 +130,14 @@ def pytest_collection_finish() -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Who starts processes may start trainers: they are forked from one that has loaded torch, as in a notebook."""
-    from workbench.launchers import held
+    from workbench.launchers import fork_server
 
     if any(map(item.get_closest_marker, STARTING)):
-        os.environ.pop(held.VARIABLE, None)
-        held.hold()
+        os.environ.pop(fork_server.VARIABLE, None)
+        fork_server.hold()
     else:
         # Commands and notebooks hold one as soon as a recipe is composed.
-        os.environ[held.VARIABLE] = "off"
+        os.environ[fork_server.VARIABLE] = "off"
 
 
 @pytest.hookimpl(wrapper=True)

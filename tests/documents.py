@@ -15,7 +15,7 @@ import nbformat
 import pytest
 
 from tests.run_folders import kill_processes_of
-from workbench.launchers import held
+from workbench.launchers import fork_server
 
 ROOT = Path(__file__).parent.parent
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -65,15 +65,15 @@ def held_without_compiler() -> Iterator[None]:
     Who uses it belongs to the group "readme".
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(held, "_held", [])
+        patch.setattr(fork_server, "_held", [])
         with pytest.MonkeyPatch.context() as environment:
             without_compiler(environment)
-            held.hold()
-        ours = held._held
+            fork_server.hold()
+        ours = fork_server._held
     yield
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(held, "_held", ours)
-        held.release()
+        patch.setattr(fork_server, "_held", ours)
+        fork_server.release()
 
 
 def execute(path: Path, folder: Path) -> Executed:

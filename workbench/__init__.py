@@ -55,7 +55,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'workbench' has no attribute '{name}'; it has {', '.join(__all__)}")
     if name in _COMPOSING and "ipykernel" in sys.modules:
         # Who composes in a notebook is about to launch: a trainer loads torch on another core while this kernel does.
-        importlib.import_module("workbench.launchers.held").hold()
+        importlib.import_module("workbench.launchers.fork_server").hold()
     module, _, attribute = _HOMES[name].partition(":")
     importlib.import_module("workbench.base.loading").load(module)
     loaded = sys.modules[module]

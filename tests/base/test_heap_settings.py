@@ -10,7 +10,7 @@ import pytest
 
 from workbench.base import heap_settings as module
 from workbench.base.heap_settings import FEW_GAPS, HUGE_PAGES, NAMES, TORCH_HUGE_PAGES, heap_settings
-from workbench.launchers.launcher import child_environment
+from workbench.launchers.processes import child_environment
 
 BOTH = f"{FEW_GAPS}:{HUGE_PAGES}"
 STEPS = """

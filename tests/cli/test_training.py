@@ -26,7 +26,7 @@ from workbench.client import run as run_of_workbench
 from workbench.client.launch import launch
 from workbench.client.run import Run
 from workbench.client.run_list import runs
-from workbench.launchers import held
+from workbench.launchers import fork_server
 from workbench.store.folder import RunFolder, write_json
 from workbench.store.state import write_state
 
@@ -148,8 +148,8 @@ def test_a_launch_lets_go_of_the_trainer_that_it_held_and_of_no_other(
     verb: str, started: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released: list[None] = []
-    monkeypatch.setattr(held, "hold", lambda: started)
-    monkeypatch.setattr(held, "release", lambda: released.append(None))
+    monkeypatch.setattr(fork_server, "hold", lambda: started)
+    monkeypatch.setattr(fork_server, "release", lambda: released.append(None))
     assert main([verb, "--preset", "fsat"]) == 2
     assert bool(released) is started
 

@@ -33,7 +33,9 @@ def test_two_launches_of_one_recipe_are_two_runs_at_once(corpus: Path, root: Pat
     assert {run.id for run in runs(root)} == {first.id, second.id}
     assert Recipe.load(first.folder.recipe) == recipe.with_(name="first")
     assert first.recipe.hash == second.recipe.hash == recipe.hash
-    assert json.loads(first.folder.launched.read_text())["pid"] in {process.pid for process in processes_of(root)}
+    assert json.loads(first.folder.launched.read_text())["handle"]["pid"] in {
+        process.pid for process in processes_of(root)
+    }
     assert sorted(path.name for path in root.iterdir()) == sorted([first.id, second.id])
 
 
@@ -48,7 +50,7 @@ def test_an_id_is_launched_once(corpus: Path, root: Path) -> None:
     assert [path.name for path in root.iterdir()] == [first.id]
 
 
-@pytest.mark.parametrize(("on", "said"), [("loacl", "did you mean 'local'"), ("slurm", "legal: inline, local")])
+@pytest.mark.parametrize(("on", "said"), [("loacl", "did you mean 'local'"), ("slurm", "inline, local")])
 def test_an_unknown_place_is_refused(corpus: Path, root: Path, on: str, said: str) -> None:
     with pytest.raises(RunError, match=said):
         launch(tiny_recipe(corpus), on=on, runs_dir=root)

@@ -1,164 +1,173 @@
-"""What all launchers share: becoming responsible for a run, finding it again, how processes are started."""
+"""A launcher is a choice: it gets a folder and gives back a handle. One is defined here, far from the run."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+import time
 from pathlib import Path
+from typing import Any, Literal
 
+import psutil
 import pytest
 
+import workbench
+from tests.run_folders import processes_of
+from tests.tiny_runs import tiny_recipe, wait_until
 from workbench.base.errors import RunError
-from workbench.base.heap_settings import heap_settings
-from workbench.launchers.launcher import begin, child_environment, module_command
-from workbench.launchers.local import LocalLauncher
-from workbench.store import control
-from workbench.store.folder import RunFolder, read_json, write_json
-from workbench.store.state import RESERVE_BYTES, lock_held, read_state, take_lock, write_state
+from workbench.client.launch import launch
+from workbench.client.run import Run
+from workbench.client.run_list import runs
+from workbench.launchers.create import create
+from workbench.launchers.launched import Launched
+from workbench.launchers.launcher import SUBMITTING_SECONDS, Handle, Launcher, launcher_named
+from workbench.launchers.local import Inline, Local
+from workbench.store.folder import RunFolder
+from workbench.store.state import boot_id, lock_held, read_state, write_state
+
+# Forks twice, closes everything, and goes elsewhere, as the daemon of a cluster does; nothing says what is started.
+DAEMON = """
+import os, sys, time
+place, code, folder = sys.argv[1:]
+if os.fork():
+    os._exit(0)
+os.setsid()
+time.sleep(0.5)
+os.chdir(place)
+os.closerange(0, 256)
+kept = {name: os.environ[name] for name in os.environ if name != "WORKBENCH_RUNS"}
+os.execve(sys.executable, [sys.executable, "-m", "workbench.launchers.supervisor", folder], kept | {"PYTHONPATH": code})
+"""
+
+
+class Elsewhere(Launcher):
+    """Starts the supervisor later, in another session and working folder, with no descriptor open."""
+
+    kind: Literal["elsewhere"] = "elsewhere"
+    place: str = "/"
+
+    def check(self, recipe: Any) -> None:
+        if recipe.seed == 13:
+            raise RunError("seed 13 is not trained elsewhere")
+
+    def submit(self, folder: RunFolder, resume: bool) -> Handle:
+        code = str(Path(workbench.__file__).parents[1])
+        subprocess.run([sys.executable, "-c", DAEMON, self.place, code, str(folder.path)], check=True)
+        return {"job": folder.id, "until": time.time() + 60}
+
+    def alive(self, handle: Handle) -> bool | None:
+        # What a scheduler says: pending or running, until it finds nothing of the job.
+        known = [each for each in psutil.process_iter() if handle["job"] in " ".join(_command(each))]
+        return bool(known) or None
+
+    def cancel(self, handle: Handle) -> None:
+        for each in psutil.process_iter():
+            if "workbench.launchers.supervisor" in _command(each) and handle["job"] in " ".join(_command(each)):
+                each.send_signal(signal.SIGTERM)
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline() if process.status() != psutil.STATUS_ZOMBIE else []
+    except psutil.Error:
+        return []
+
+
+@pytest.mark.process
+def test_a_supervisor_needs_nothing_but_the_run_folder(corpus: Path, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    run = launch(tiny_recipe(corpus, 100_000), on=Elsewhere(place=str(tmp_path / "place")), runs_dir=root)
+    assert Launched.read(run.folder).on == "elsewhere"
+    assert (run.status, lock_held(run.folder)) == ("starting", False), "its job is pending"
+    assert [each.id for each in runs(root)] == [run.id]
+    wait_until(lambda: run.state.step >= 3 or run.final, 90, "the third step")
+    assert run.status == "running", run.state.error
+    (supervisor,) = processes_of(root, "workbench.launchers.supervisor")
+    assert os.getsid(supervisor.pid) not in (os.getsid(0), os.getpid())
+    assert supervisor.cwd() == os.getcwd(), "relative paths start where they did at the launch"
+    with pytest.raises(RunError, match="there is nothing to resume"):
+        run.resume(timeout=30)
+    run.stop(timeout=30)
+    assert run.wait(timeout=60)["state"] == "stopped"  # type: ignore[index]
+    stopped_at = run.state.step
+    wait_until(lambda: not processes_of(root), 60, "the supervisor's end")
+
+    assert "attempt 2" in run.resume()
+    assert run.status == "starting"
+    wait_until(lambda: run.state.step > stopped_at or run.final, 90, "a step after the checkpoint")
+    assert run.status == "running", run.state.error
+    assert "PYTHONPATH" not in run.tail()
+    # Found again by whoever knows its launcher, and by whoever does not by the lock alone.
+    for process in processes_of(root, "workbench.launchers.supervisor"):
+        process.kill()
+    wait_until(lambda: run.status == "lost", 30, "the loss")
+    assert Run(run.id, root).state.step >= stopped_at
+    assert "attempt 3" in run.resume()
+    wait_until(lambda: run.status == "running" or run.final, 90, "the third attempt")
+    Elsewhere().cancel(Launched.read(run.folder).handle)
+    assert run.wait(timeout=60)["state"] == "stopped"  # type: ignore[index]
+
+
+@pytest.mark.process
+def test_a_launch_that_is_started_twice_is_trained_once(corpus: Path, root: Path) -> None:
+    run = launch(tiny_recipe(corpus, 20), on="elsewhere", runs_dir=root)
+    Elsewhere().submit(run.folder, False)
+    assert run.wait(timeout=120)["steps"] == 20  # type: ignore[index]
+    Elsewhere().submit(run.folder, False)
+    wait_until(lambda: not processes_of(root), 60, "the end of all")
+    assert (run.status, run.state.attempt) == ("finished", 1)
+    assert run.telemetry().series("loss")[0] == list(range(1, 21)), "every step once"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> RunFolder:
-    folder = RunFolder(tmp_path / "run-a")
-    folder.path.mkdir()
-    write_state(folder, status="failed", error="the disk is full", exit_code=1)
+def begun(corpus: Path, root: Path) -> RunFolder:
+    """A run folder whose launcher was killed before it had started anything."""
+    folder, lock = create(root, lambda draft: tiny_recipe(corpus), launcher=Local())
+    Launched.here("local", root.parent).write(folder)
+    os.close(lock)
     return folder
 
 
-def test_a_new_attempt_starts_clean_and_with_a_reserve_again(folder: RunFolder) -> None:
-    request = control.send(folder, "stop")
-    lock = begin(folder, attempt=2)
-    try:
-        state = read_state(folder)
-        assert (state.status, state.attempt, state.error, state.exit_code) == ("starting", 2, "", None)
-        assert state.pid == os.getpid()
-        assert folder.reserve.stat().st_size == RESERVE_BYTES
-        answer = control.outcome(folder, request)
-        assert answer is not None
-        assert answer["done"] is False, "what the earlier attempt was asked is not obeyed by this one"
-        with pytest.raises(RunError, match="already being trained"):
-            begin(folder)
-    finally:
-        os.close(lock)
+def test_a_launch_that_was_killed_is_lost_after_a_while_and_can_be_resumed(begun: RunFolder) -> None:
+    run = Run(begun)
+    assert run.status == "starting", "its supervisor may come"
+    with pytest.raises(RunError, match="is starting, attempt 1: it needs no resume"):
+        run.resume()
+    with pytest.raises(RunError, match="is alive and cannot be deleted"):
+        run.delete()
+    launched = Launched.read(begun)
+    Launched(**{**vars(launched), "time": launched.time - SUBMITTING_SECONDS}).write(begun)
+    assert run.status == "lost"
+    run.delete()
 
 
-def test_of_several_who_resume_at_once_one_does_and_the_others_are_told(folder: RunFolder) -> None:
-    (folder.checkpoints / "step-7").mkdir(parents=True)
-    (folder.checkpoints / "step-7" / "manifest.json").write_text("{}")
-    barrier = threading.Barrier(3)
-
-    def resume() -> int:
-        barrier.wait()
-        return begin(folder, attempt=2)
-
-    with ThreadPoolExecutor(3) as pool:
-        tries = [pool.submit(resume) for _ in range(3)]
-    errors = [str(attempt.exception()) for attempt in tries if attempt.exception()]
-    (lock,) = (attempt.result() for attempt in tries if not attempt.exception())
-    try:
-        assert len(errors) == 2
-        assert all("resumed by somebody else a moment ago (attempt 2)" in error for error in errors)
-        assert read_state(folder).message == "resuming from the last checkpoint"
-    finally:
-        os.close(lock)
+def test_what_a_local_handle_says(begun: RunFolder) -> None:
+    me = psutil.Process()
+    handle = {"pid": me.pid, "started": me.create_time(), "boot": "another"}
+    assert Local().alive(handle) is None, "of another machine or boot nobody can tell"
+    handle["boot"] = boot_id()
+    assert Local().alive(handle) is True
+    assert Local().alive({**handle, "started": 1.0}) is False, "its pid is another's by now"
+    for damaged in ({}, {"pid": "x"}, {"boot": boot_id(), "pid": 1 << 30, "started": 0.0}):
+        assert not Local().alive(damaged)
+    write_state(begun, status="running")
+    Launched.here("unknown", "/").write(begun, handle)
+    assert Run(begun).status == "lost", "without its launcher the lock decides"
+    assert read_state(begun).status == "running"
 
 
-def test_a_resume_without_a_checkpoint_starts_again_and_nothing_says_otherwise(folder: RunFolder) -> None:
-    write_state(folder, step=82, progress=0.19, tokens=999, seconds=3.0, loss=18926.0, heldout_loss=9.0)
-    os.close(begin(folder, attempt=2))
-    state = read_state(folder)
-    assert state.message == "no checkpoint was saved: starting again from step 0"
-    assert (state.step, state.progress, state.tokens, state.seconds) == (0, 0.0, 0, 0.0)
-    assert (state.loss, state.heldout_loss, state.tokens_per_second) == (None, None, None)
-
-
-def test_a_resumed_run_stands_at_its_checkpoint(folder: RunFolder) -> None:
-    write_json(folder.recipe, {"budget": {"amount": 200, "unit": "steps"}})
-    write_json(folder.evaluations, {"heldout": [{"step": 25, "loss": 6.5}, {"step": 75, "loss": 6.0}]})
-    for step in (50, 80):
-        (folder.checkpoints / f"step-{step}").mkdir(parents=True)
-        saved = {"step": step, "tokens": 10 * step, "seconds": step / 10}
-        write_json(folder.checkpoints / f"step-{step}" / "state.json", saved)
-    write_state(folder, step=82, progress=0.41, loss=18926.0, heldout_loss=6.0, resume_step=50, repeats=True)
-    os.close(begin(folder, attempt=2))
-    state = read_state(folder)
-    assert (state.step, state.tokens, state.seconds, state.progress) == (50, 500, 5.0, 0.25)
-    assert (state.loss, state.heldout_loss, state.repeats) == (None, 6.5, False)
-    write_state(folder, step=50, loss=4.0)
-    os.close(begin(folder, attempt=3))
-    assert read_state(folder).loss == 4.0, "it ended there: its loss still holds"
-
-
-class Noted(LocalLauncher):
-    """Starts nothing; notes where it would have."""
-
-    def start(self, folder: RunFolder, descriptors: Mapping[str, int], working_folder: Path, resume: bool) -> int:
-        self.seen = working_folder
-        return 7
-
-
-def test_a_resume_starts_where_the_run_was_launched(folder: RunFolder, tmp_path: Path) -> None:
-    launcher = Noted()
-    for launched in ([], {"on": "local"}, {"folder": 3}, {"folder": "/gone"}):
-        write_json(folder.launched, launched)
-        launcher.submit(folder, take_lock(folder), resume=True)
-        assert launcher.seen == Path.cwd()
-    write_json(folder.launched, {"on": "inline", "folder": str(tmp_path), "pid": "x"})
-    launcher.submit(folder, take_lock(folder), resume=True)
-    assert launcher.seen == tmp_path
-    assert read_json(folder.launched)["pid"] == 7
-
-
-def test_a_working_folder_that_is_gone_leaves_no_run_that_looks_alive(
-    folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
-    with pytest.raises(RunError, match="could not be started"):
-        Noted().submit(folder, take_lock(folder))
-    assert (read_state(folder).status, lock_held(folder)) == ("failed", False)
-
-
-def test_children_import_this_package_and_nothing_of_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert module_command("a.b", "c") == [sys.executable, "-P", "-m", "a.b", "c"]
-    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
-    environment = child_environment(EXTRA="1")
-    assert environment["EXTRA"] == "1"
-    assert "MPLBACKEND" not in environment, "a trainer draws to files"
-    assert environment.items() >= heap_settings(os.environ).items()
-    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "0")
-    assert child_environment()["THP_MEM_ALLOC_ENABLE"] == "0", "what the user has set stands"
-    paths = environment["PYTHONPATH"].split(os.pathsep)
-    assert paths[-1] == "/elsewhere"
-    monkeypatch.setenv("PYTHONPATH", environment["PYTHONPATH"])
-    assert child_environment()["PYTHONPATH"] == environment["PYTHONPATH"], "added once, not by every generation"
-
-
-THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-
-
-@pytest.mark.skipif(not THP.is_file() or "[never]" in THP.read_text(), reason="this system has no huge pages to give")
-@pytest.mark.process
-def test_large_tensors_of_a_trainer_lie_in_huge_pages() -> None:
-    code = (
-        "import re, torch; t = torch.zeros(1 << 24); "
-        "print(re.search(r'AnonHugePages: +([0-9]+)', open('/proc/self/smaps_rollup').read())[1])"
-    )
-    command = [sys.executable, "-c", code]
-    # 64 MiB, of which ends need not lie on a boundary; a system short of memory may give fewer.
-    found = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=True).stdout
-    assert int(found) >= 32 * 1024
-
-
-def test_a_run_that_cannot_be_begun_is_not_left_looking_alive(folder: RunFolder) -> None:
-    folder.state.unlink()
-    folder.state.mkdir()
-    with pytest.raises(OSError, match=r"state\.json"):
-        begin(folder, attempt=2)
-    assert not lock_held(folder)
+def test_launchers_are_found_by_name_and_their_knobs_are_checked(corpus: Path, root: Path) -> None:
+    assert launcher_named("local", priority=3) == Local(priority=3)
+    assert launcher_named(Inline(priority=1), wait=False) == Inline(priority=1, wait=False)
+    with pytest.raises(RunError, match="on: unknown value 'mars'; legal: elsewhere, inline, local"):
+        launcher_named("mars")
+    with pytest.raises(RunError, match=r"launcher Local: priorty: .*; its knobs are kind, priority, processes, wait"):
+        launcher_named("local", priorty=3)
+    for on, why in ((Local(processes=2), "trains a run in one process"), ("elsewhere", "seed 13 is not trained")):
+        with pytest.raises(RunError, match=why):
+            launch(tiny_recipe(corpus).with_(seed=13), on=on, runs_dir=root)
+    with pytest.raises(RunError, match="its knobs are kind, place"):
+        launch(tiny_recipe(corpus), on="elsewhere", runs_dir=root, queue=False)
+    assert list(root.iterdir()) == []

@@ -1,4 +1,4 @@
-"""A detached run outlives whoever launched it; another process finds, watches, steers and stops it."""
+"""A detached run outlives whoever launched it, and obeys strangers; an inline one leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.run_folders import processes_of
 from tests.tiny_runs import tiny_recipe, wait_until
 from workbench.client.run import Run
 from workbench.client.run_list import runs
+from workbench.launchers.launched import Launched
 
 LAUNCHER = """
 import os, sys, time
@@ -77,3 +79,21 @@ def test_a_run_outlives_its_launcher_and_obeys_a_stranger(corpus: Path, root: Pa
     assert (result["run"], result["state"]) == (run_id, "stopped")
     wait_until(lambda: not processes_of(root), 60, "the supervisor's end")
     assert run.folder.report.exists(), run.tail()
+
+
+@pytest.mark.process
+def test_inline_runs_end_with_their_launcher(corpus: Path, root: Path, tmp_path: Path) -> None:
+    """One is forked from a process that is held ready, one has new processes."""
+    recipe = tiny_recipe(corpus, steps=100_000).save(tmp_path / "recipe.json")
+    launcher, ids = launch_elsewhere(recipe, root, "inline", ("on", "off"))
+    runs = [Run(each, root) for each in ids]
+    supervisors = [psutil.Process(Launched.read(run.folder).handle["pid"]) for run in runs]
+    assert [each.ppid() == launcher.pid for each in supervisors] == [False, True]
+    wait_until(lambda: len(processes_of(root)) == 4, 30, "supervisors and trainers")
+    launcher.kill()
+    # Before anybody has looked at its end, too.
+    wait_until(lambda: not processes_of(root), 3, "the end of all")
+    launcher.communicate()
+    for run in runs:
+        assert run.status == "failed"
+        assert "process that launched this run has ended" in run.state.error

@@ -18,7 +18,8 @@ from workbench.base.errors import RunError, RunFailed
 from workbench.client.launch import launch
 from workbench.client.run import Run
 from workbench.launchers import supervisor
-from workbench.launchers.launcher import begin, module_command
+from workbench.launchers.create import begin
+from workbench.launchers.processes import module_command
 from workbench.launchers.supervisor import _record_end, _why
 from workbench.store.folder import RunFolder
 from workbench.store.state import actual_status, lock_held, read_state, take_lock, write_state

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from tests.run_folders import write_records
-from workbench.launchers.launcher import begin
+from workbench.launchers.create import begin
 from workbench.store.attempts import lost_event, tell_attempt
 from workbench.store.folder import RunFolder
 from workbench.store.state import read_state, take_lock, write_state

@@ -14,7 +14,7 @@ import threading
 import traceback
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +37,17 @@ from workbench.base.errors import RecipeError, RunError, RunFailed
 from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.own import OwnLoader, OwnLoss, OwnModel
 from workbench.client.run import Run
-from workbench.launchers.create import create
-from workbench.launchers.launch_environment import launch_environment
-from workbench.launchers.launcher import Handle, begin, resuming
+from workbench.launchers.create import begin, create
+from workbench.launchers.launched import Launched
 from workbench.launchers.queue.outlook import notice
 from workbench.launchers.queue.turn import Turn, enter
 from workbench.launchers.supervisor import REPORT_VARIABLE
 from workbench.recipes.recipe import Recipe
 from workbench.store import control
-from workbench.store.folder import RunFolder, runs_root, write_json
+from workbench.store.folder import RunFolder, runs_root
 from workbench.store.in_process import IN_PROCESS, is_in_process, way_on
 from workbench.store.result import Result
+from workbench.store.resume_counters import resuming
 from workbench.store.state import ENDED_WELL, FINAL, actual_status, read_state
 from workbench.training.session import Session
 from workbench.training.status import Status
@@ -149,7 +149,7 @@ def accelerate(
     check_execution(recipe, look)
 
     def prepare(draft: RunFolder) -> Recipe:
-        write_json(draft.launched, asdict(Handle(IN_PROCESS, str(Path.cwd()), os.getpid(), **launch_environment())))
+        Launched.here(IN_PROCESS, Path.cwd()).write(draft, {"pid": os.getpid()})
         return recipe
 
     folder, lock = create(runs_root(runs_dir), prepare)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -11,6 +13,13 @@ from typing import Any
 LONGEST_NAME = 48
 UNKNOWN = "-"
 MOST_DECIMALS = 6
+
+
+def escape_unprintable() -> None:
+    """Have stdout and stderr write what their encoding cannot say as escapes: what is only printed never fails."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def plain(text: object, longest: int = LONGEST_NAME) -> str:

@@ -21,7 +21,7 @@ from rich.console import Console
 from workbench.bench.result import save, spread
 from workbench.client.launch import launch
 from workbench.client.run import Run
-from workbench.launchers import held
+from workbench.launchers import fork_server
 from workbench.recipes import presets
 from workbench.recipes.recipe import Recipe
 from workbench.store.folder import read_object
@@ -83,9 +83,9 @@ def first_point(recipe: Recipe, runs_dir: Path, *, ready: bool = False) -> tuple
         RunFailed: it has none.
     """
     # Of the launch before.
-    held.release()
+    fork_server.release()
     if ready:
-        held.hold()
+        fork_server.hold()
         time.sleep(LOADING_SECONDS)
     began = time.perf_counter()
     run = launch(recipe, runs_dir=runs_dir, queue=False, say=None)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 
 from workbench.base.errors import RunFailed, TargetMissed, WorkbenchError
-from workbench.base.text import plain_lines
+from workbench.base.text import escape_unprintable, plain_lines
 from workbench.cli.verbs import DELEGATED, verb_parser
 
 DONE, FAILED, WRONG, MISSED = 0, 1, 2, 3
@@ -24,6 +24,7 @@ Verb = Callable[[argparse.Namespace], int]
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit code. Errors are one message on stderr, never a traceback."""
     argv = sys.argv[1:] if argv is None else argv
+    escape_unprintable()
     # Looked for by hand: with --json, an option that cannot be parsed gets its answer in JSON, too.
     as_json = "--json" in argv
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could stand at the cursor

@@ -12,9 +12,8 @@ from workbench.base.errors import RunError, WorkbenchError
 from workbench.base.text import many, plain_lines
 from workbench.client.run import Run
 from workbench.launchers.queue.changes import Moved, move, set_priority, this_queue, waiting_ticket
-from workbench.launchers.queue.obstacle import obstacle
 from workbench.launchers.queue.orphans import start_orphans
-from workbench.launchers.queue.outlook import Outlook, cores_of, outlook
+from workbench.launchers.queue.outlook import Outlook, cores_of, obstacle, outlook
 from workbench.launchers.queue.settings import NAMES, machine_cores, write_settings
 from workbench.launchers.queue.ticket import Ticket
 from workbench.store.folder import runs_root

@@ -19,8 +19,7 @@ from workbench.cli.unattended import WaitForSpace, somebody_there
 from workbench.cli.unread import outliving_readers
 from workbench.client.run import Run
 from workbench.client.summary import queue_facts
-from workbench.launchers import held
-from workbench.launchers.local import wait_for_supervisors
+from workbench.launchers import fork_server
 from workbench.launchers.supervisor import REPORT_LIMIT_SECONDS
 from workbench.plots.terminal import follow
 from workbench.store.folder import read_object
@@ -106,12 +105,12 @@ def launch(options: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _held() -> Iterator[None]:
     """While this process loads torch to read the recipe, the trainer does on another core."""
-    ours = held.hold()
+    ours = fork_server.hold()
     try:
         yield
     finally:
         if ours:
-            held.release()
+            fork_server.release()
 
 
 def _queued(options: argparse.Namespace) -> dict[str, Any]:
@@ -184,6 +183,8 @@ def _trained(options: argparse.Namespace) -> int:
         run = start(recipe, on="inline", runs_dir=options.runs, **_queued(options))
     waiting = WaitForSpace(run)
     interrupted = _follow_to_the_end(run, options.profile, None if somebody_there(options.json) else waiting)
+    from workbench.launchers.local import wait_for_supervisors  # slower to import than all that the other verbs need
+
     # The supervisor lives no longer than we do, and it still has the report to write.
     wait_for_supervisors(REPORT_LIMIT_SECONDS)
     try:

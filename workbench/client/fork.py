@@ -6,15 +6,13 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.errors import RunError
 from workbench.client.fork_point import ForkPoint
-from workbench.launchers import launcher_named
-from workbench.launchers.create import create
-from workbench.launchers.launcher import Handle, Say
+from workbench.launchers.create import Log, create, start
+from workbench.launchers.launched import Launched
 from workbench.launchers.queue.turn import check_room
 from workbench.store import control, lease
 from workbench.store.checkpoints import checkpoints, duplicate, identity_of, problem_with, state_of
@@ -26,11 +24,16 @@ from workbench.store.state import lock_held, take_lock, write_state
 from workbench.telemetry.streams import add_event
 
 if TYPE_CHECKING:
+    from workbench.launchers.launcher import Launcher
     from workbench.recipes.recipe import Recipe
 
 
 def fork(
-    folder: RunFolder, changes: Mapping[str, Any], step: int | None = None, on: str = "local", say: Say | None = None
+    folder: RunFolder,
+    changes: Mapping[str, Any],
+    step: int | None = None,
+    on: str | Launcher = "local",
+    say: Log | None = None,
 ) -> RunFolder:
     """Go on from a checkpoint of a run in a new run beside it, in the background; returns at once.
 
@@ -46,9 +49,13 @@ def fork(
         RecipeError: a change that a fork cannot make, or a budget that is spent already.
         RunError: no such checkpoint, it is damaged, or the new run cannot be made.
     """
+    # Slower to import than all that a list of runs needs.
+    from workbench.launchers.launcher import launcher_named
+
     launcher = launcher_named(on)
-    check_room()
-    new, lock = create_fork(folder, changes, step, on=launcher.name)
+    if launcher.queues:
+        check_room()
+    new, lock = create_fork(folder, changes, step, launcher)
     told = None if say is None else lambda line: say(f"{new.id}: {line}")
     point = ForkPoint.of(new)
     if told is not None:
@@ -56,13 +63,13 @@ def fork(
             told(f"{problem}; it goes on from step {point.step:,}")
         if scarce := point.scarce(point.recipe):
             told(scarce)
-    launcher.submit(new, lock, resume=True, say=told)
+    start(new, lock, launcher, resume=True, say=told)
     _tell_parent(folder, new)
     return new
 
 
 def create_fork(
-    folder: RunFolder, changes: Mapping[str, Any], step: int | None = None, *, on: str = "local"
+    folder: RunFolder, changes: Mapping[str, Any], step: int | None = None, launcher: Launcher | None = None
 ) -> tuple[RunFolder, int]:
     """The folder of a fork, whole but without a process yet, and its lock's descriptor; see :func:`fork`."""
     from workbench.recipes.changes import fork as fork_recipe
@@ -101,10 +108,10 @@ def create_fork(
             )
         # Relative paths of the recipe start where they started for the parent.
         if isinstance(launched.get("folder"), str):
-            write_json(draft.launched, asdict(Handle(on, launched["folder"])))
+            Launched.here("local" if launcher is None else launcher.kind, launched["folder"]).write(draft)
         return forked.recipe
 
-    return create(folder.path.parent, prepare)
+    return create(folder.path.parent, prepare, launcher=launcher)
 
 
 def _copy_checkpoint(folder: RunFolder, step: int | None, target: Path) -> tuple[Path, list[str]]:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from workbench.base.errors import RecipeError
 from workbench.client.run import Run
-from workbench.launchers import launcher_named
-from workbench.launchers.create import create
-from workbench.launchers.launcher import Say
+from workbench.launchers.create import Log, create, start
+from workbench.launchers.launcher import Launcher, launcher_named
 from workbench.launchers.queue.changes import checked_priority
 from workbench.launchers.queue.orphans import start_orphans
 from workbench.launchers.queue.turn import check_room
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 def launch(
     recipe: Recipe,
-    on: str = "local",
+    on: str | Launcher = "local",
     runs_dir: str | Path | None = None,
     name: str | None = None,
     *,
@@ -30,7 +29,7 @@ def launch(
     queue: bool = True,
     priority: int = 0,
     initial: str | Path | None = None,
-    say: Say | None = print,
+    say: Log | None = print,
 ) -> Run:
     """Start training in the background and return at once; on a busy machine the run waits in the queue.
 
@@ -66,20 +65,22 @@ def launch(
     recipe.check_whole()
     recipe.check_text_here()
     recipe = recipe.located()
-    launcher, priority = launcher_named(on), checked_priority(priority)
+    priority = checked_priority(priority)
+    knobs = {} if queue else {"wait": False}
+    launcher = launcher_named(on, **knobs, **({"priority": priority} if priority else {}))
     if name is not None:
         recipe = recipe.with_(name=name)
     root = runs_root(runs_dir)
-    if queue:
+    if queue and launcher.queues:
         check_room()
     start_orphans(root, unless_known=True)
     if say is not None:
         # Of text that will not be read, above all.
         for notice in recipe.data.notices():
             say(f"{notice.path}: {notice.message}")
-    folder, lock = create(root, lambda draft: _with_weights(draft, recipe, initial), run_id)
+    folder, lock = create(root, lambda draft: _with_weights(draft, recipe, initial), run_id, launcher)
     told = None if say is None else lambda line: say(f"{folder.id}: {line}")
-    launcher.submit(folder, lock, queue=queue, priority=priority, say=told)
+    start(folder, lock, launcher, say=told)
     return Run(folder)
 
 

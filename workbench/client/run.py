@@ -15,11 +15,10 @@ from workbench.base.text import facts_html, share_done
 from workbench.client.fork import fork
 from workbench.client.knob import check_knob
 from workbench.client.summary import describe
-from workbench.launchers.child import run_module
-from workbench.launchers.launcher import Say
-from workbench.launchers.queue.orphans import end_orphan, start_orphan
+from workbench.launchers.create import Log, restart
+from workbench.launchers.processes import run_module
+from workbench.launchers.queue.orphans import start_orphan, withdraw
 from workbench.launchers.report import report
-from workbench.launchers.restart import restart
 from workbench.store import control, requests
 from workbench.store.awaited import Awaited
 from workbench.store.environment import Environment
@@ -37,6 +36,7 @@ from workbench.store.view import RunView
 from workbench.telemetry.streams import Telemetry, read_telemetry
 
 if TYPE_CHECKING:
+    from workbench.launchers.launcher import Launcher
     from workbench.recipes.recipe import Recipe
     from workbench.store.result import Result
 
@@ -223,7 +223,9 @@ class Run(Awaited["Result"]):
             return self.ask("resume", timeout, controller=controller, take_over=take_over)
         return restart(self.folder, state)
 
-    def fork(self, step: int | None = None, *, on: str = "local", say: Say | None = print, **changes: Any) -> Run:
+    def fork(
+        self, step: int | None = None, *, on: str | Launcher = "local", say: Log | None = print, **changes: Any
+    ) -> Run:
         """Continue from a checkpoint of this run in a new run, with an edited recipe; returns at once.
 
         Weights, optimizer state, position in the data and all draws continue where they were: without changes, the
@@ -305,7 +307,7 @@ class Run(Awaited["Result"]):
         request = control.send(self.folder, verb, controller=controller, take_over=take_over, **arguments)
         if verb == "stop" and status == "queued":
             # Where nothing of it is there to answer.
-            end_orphan(self.folder)
+            withdraw(self.folder)
         if timeout is None:
             return request
         answer = requests.wait(self.folder, request, timeout, said)

@@ -19,8 +19,8 @@ from filelock import Timeout
 
 from workbench.base.errors import RunError
 from workbench.experiments.experiment_folder import ENDED
-from workbench.launchers import held as template
-from workbench.launchers.launcher import child_environment, module_command
+from workbench.launchers import fork_server
+from workbench.launchers.processes import child_environment, module_command
 from workbench.launchers.supervisor import REPORT_VARIABLE
 from workbench.store.state import exclusive
 
@@ -52,7 +52,7 @@ def drive(held: Driven) -> int:
         held.folder.begin()
         # Runs of an experiment are short and many: torch is loaded once for all, and a report drawn where one is asked
         # for (seconds of a core each).
-        template.hold()
+        fork_server.hold()
         os.environ.setdefault(REPORT_VARIABLE, "off")
         return _drive(held)
 

@@ -1,204 +1,133 @@
-"""What a launcher is: it brings a supervisor and its trainer to life somewhere, and nothing else.
+"""The contract of a launcher: a choice that gets a run folder and brings a supervisor to life somewhere.
 
-State, telemetry, control and checkpoints stay in the run folder, whatever the engine: a launcher never owns them.
+State, telemetry, control and checkpoints stay in the run folder, whatever the launcher: it owns none of them. A new one
+is one file here, imported where :func:`launcher_named` looks, or a class that a program defines::
+
+    class Cluster(Launcher):
+        kind: Literal["cluster"] = "cluster"
+        partition: str = Field("gpu", description="where jobs wait")
+
+        def submit(self, folder, resume): ...
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import ClassVar
+from importlib import import_module
+from typing import Any, ClassVar
 
-from workbench.base.errors import RunError
-from workbench.base.heap_settings import heap_settings
-from workbench.launchers.launch_environment import launch_environment
-from workbench.launchers.queue.outlook import notice
-from workbench.launchers.queue.turn import Turn, enter
-from workbench.launchers.queue.waiting import mark_waiting
-from workbench.store import control
-from workbench.store.attempts import tell_attempt
-from workbench.store.folder import RunFolder, read_object, write_json
-from workbench.store.resume_counters import resuming, standing
-from workbench.store.state import LOCK_VARIABLE, fill_reserve, process_identity, read_state, take_lock, write_state
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-# A run that was just stopped lets go of its lock only after its last status is written and its workers are gone.
-RESUME_PATIENCE_SECONDS = 10.0
-Say = Callable[[str], None]
+from workbench.base.errors import RunError, check_known
+from workbench.launchers.launched import Launched
+from workbench.store.folder import RunFolder
+
+Handle = dict[str, Any]
+"""What a launcher needs to find a run again, as JSON holds it; kept in ``launched.json``."""
+HOMES = ("workbench.launchers.local",)
+"""Modules that define the launchers of this package."""
+SUBMITTING_SECONDS = 30.0
+"""Longest time from the making of a run folder to its handle; whoever takes longer was killed."""
+_KINDS: dict[str, type[Launcher]] = {}
 
 
-@dataclass(frozen=True)
-class Handle:
-    """Where a run was put, as saved in ``launched.json``; any later process can find it again.
+class Launcher(BaseModel, ABC):
+    """Base of the launchers: frozen, closed, found by ``kind``; it keeps nothing between calls."""
 
-    Attributes:
-        on: name of the launcher.
-        folder: working folder of the launching process; relative paths of the recipe start there.
-        pid: of the supervisor, a hint for people (0 before it started; of a run that has waited, of the one that did).
-        python, settings: of the launching process (:mod:`workbench.launchers.launch_environment`).
-    """
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    kind: str
+    once: ClassVar[tuple[str, ...]] = ()
+    """Knobs that hold for one launch; a resume has their defaults."""
+    queues: ClassVar[bool] = False
+    """True where runs take turns in the queue of this machine."""
 
-    on: str
-    folder: str
-    pid: int = 0
-    python: str = ""
-    settings: dict[str, str] = field(default_factory=dict)
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        kind = cls.model_fields["kind"].default
+        if isinstance(kind, str):
+            _KINDS[kind] = cls
 
-
-class Launcher(ABC):
-    """Base of the launchers. One instance serves all runs and keeps nothing between calls."""
-
-    name: ClassVar[str]
+    def __init__(self, **knobs: Any) -> None:
+        try:
+            super().__init__(**knobs)
+        except ValidationError as error:
+            legal = ", ".join(sorted(type(self).model_fields))
+            why = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+            raise RunError(f"launcher {type(self).__name__}: {why}; its knobs are {legal}") from None
 
     @abstractmethod
-    def start(self, folder: RunFolder, descriptors: Mapping[str, int], working_folder: Path, resume: bool) -> int:
-        """Start a supervisor; return its pid without waiting for anything.
-
-        Args:
-            descriptors: that it inherits (the run's lock, its place in the queue), by the environment variable that
-                tells it the number. A run whose state says ``queued`` may wait for hours.
+    def check(self, recipe: Any) -> None:
+        """Refuse a recipe that cannot be trained there, before there is a run.
 
         Raises:
-            OSError: the process could not be started.
+            RecipeError, EngineError, RunError: the message says why, and the way out.
         """
 
-    def submit(
-        self, folder: RunFolder, lock: int, *, resume: bool = False, queue: bool = True, priority: int = 0,
-        say: Say | None = None,
-    ) -> Handle:  # fmt: skip
-        """Hand a prepared run (see :func:`begin`) over to a supervisor; on a busy machine it waits for its turn there.
+    @abstractmethod
+    def submit(self, folder: RunFolder, resume: bool) -> Handle:
+        """Bring a supervisor of a run to life (:func:`workbench.launchers.supervisor.main`); wait for nothing.
 
         Args:
-            lock: descriptor of the run's lock; closed here, the supervisor holds it from now on.
-            resume: go on from the last checkpoint.
-            queue: else it starts at once, whatever else trains. priority: among those that wait.
-            say: called with one line where the run waits, or shares the machine.
+            folder: whole; nobody holds its lock. The supervisor needs nothing else.
+            resume: go on from the last checkpoint. The state of the run says so, too.
 
         Raises:
-            RunError: the supervisor could not be started; the run is marked failed.
+            OSError: the supervisor could not be started.
         """
-        turn: Turn | None = None
-        try:
-            place = working_folder(folder) if resume else Path.cwd()
-            # Once before the start, without a pid: should this process die right after it, the run can still be
-            # resumed.
-            handle = Handle(self.name, str(place), **launch_environment())
-            write_json(folder.launched, asdict(handle))
-            # Under a umask that lets the group write, nobody could trust what is named there.
-            folder.launched.chmod(0o644)
-            turn = enter(folder, wait=queue, priority=priority)
-            mark_waiting(folder, turn)
-            line = notice(folder, turn.running, turn.problem)
-            handle = replace(handle, pid=self.start(folder, {LOCK_VARIABLE: lock, **turn.descriptors}, place, resume))
-        except OSError as error:
-            if turn is not None:
-                turn.leave()
-            message = f"the supervisor of run '{folder.id}' could not be started: {error}"
-            write_state(folder, status="failed", error=message)
-            raise RunError(message) from None
-        finally:
-            # The supervisor holds a copy of its own; ours would keep the run "alive" for as long as this kernel lives.
-            os.close(lock)
-            if turn is not None:
-                turn.hand_over()
-        if line and say is not None:
-            say(line)
-        with contextlib.suppress(OSError):
-            write_json(folder.launched, asdict(handle), durable=False)
-            folder.launched.chmod(0o644)
-        return handle
+
+    @abstractmethod
+    def alive(self, handle: Handle) -> bool | None:
+        """Return whether a supervisor is there or will come; None where nobody can tell from here."""
+
+    @abstractmethod
+    def cancel(self, handle: Handle) -> None:
+        """Withdraw a supervisor that has not begun, or ask one that has to end; one that is gone is no error."""
+
+    def notice(self, folder: RunFolder, handle: Handle) -> str:
+        """Return what whoever launches a run must hear, in a line; empty as a rule."""
+        return ""
 
 
-def working_folder(folder: RunFolder) -> Path:
-    """Where relative paths of a run's recipe start: as at its launch, wherever it is resumed from."""
-    first = read_object(folder.launched).get("folder")
-    # Deleted since: a recipe of absolute paths, or of none, does not need it.
-    return Path(first) if isinstance(first, str) and Path(first).is_dir() else Path.cwd()
-
-
-def begin(folder: RunFolder, attempt: int = 1) -> int:
-    """Become responsible for a run: take its lock, mark it ``starting``; returns the lock's descriptor.
+def launcher_named(on: str | Launcher, **knobs: Any) -> Launcher:
+    """Return the launcher that ``launch(on=...)`` means.
 
     Args:
-        attempt: one more than that of the state in which the caller saw the run ended; 1 begins it.
+        on: a name, or a launcher. knobs: values that replace its own.
 
     Raises:
-        RunError: another process trains this run, or has resumed it meanwhile.
-        OSError: the disk is full or the folder cannot be written to; the lock is free again.
+        RunError: no such launcher; the message lists them. Or it has no such knob.
     """
-    resume = attempt > 1
-    # First of all: whoever has no lock must not touch the state of a run that goes on.
-    lock = _lock_of_attempt(folder, attempt) if resume else take_lock(folder)
+    if isinstance(on, Launcher):
+        return type(on)(**{**on.model_dump(), **knobs}) if knobs else on
+    for home in HOMES:
+        import_module(home)
+    check_known("on", on, _KINDS, RunError)
+    return _KINDS[on](**knobs)
+
+
+def launcher_of(folder: RunFolder, *, again: bool = False) -> Launcher:
+    """Return the launcher that a run was launched with.
+
+    Args:
+        again: for a resume: without the knobs that hold for one launch.
+
+    Raises:
+        RunError: this process knows no such launcher, or it has other knobs by now.
+    """
+    launched = Launched.read(folder)
+    launcher = launcher_named(launched.on, **launched.knobs)
+    kept = {name: knob for name, knob in launched.knobs.items() if name not in launcher.once}
+    return launcher_named(launched.on, **kept) if again else launcher
+
+
+def alive(folder: RunFolder) -> bool | None:
+    """Return a launcher's word on a run whose lock is free; None: it has none."""
+    launched = Launched.read(folder)
+    if not launched.handle:
+        return True if 0 <= time.time() - launched.time < SUBMITTING_SECONDS else None
     try:
-        _check_attempt(folder, attempt)
-        if resume:
-            control.dismiss_pending(folder, "the run ended before it could answer")
-            # The attempt before may have given it up; one that can train without is not refused for it.
-            with contextlib.suppress(OSError):
-                fill_reserve(folder)
-            # Before the state says otherwise; a full disk keeps no run from going on.
-            with contextlib.suppress(OSError):
-                tell_attempt(folder, read_state(folder))
-        write_state(
-            folder,
-            status="starting",
-            message=resuming(folder) if resume else "starting",
-            **(standing(folder) if resume else {}),
-            error="",
-            exit_code=None,
-            repeats=False,
-            # Silence is counted from the trainer's first sign of life, not from the last one of the attempt before.
-            heartbeat_monotonic=0.0,
-            attempt=attempt,
-            **process_identity(),
-        )
-    except BaseException:
-        # Kept, it would make the run look alive, and impossible to resume, for as long as this process lives.
-        os.close(lock)
-        raise
-    return lock
-
-
-def _lock_of_attempt(folder: RunFolder, attempt: int) -> int:
-    deadline = time.monotonic() + RESUME_PATIENCE_SECONDS
-    while True:
-        try:
-            return take_lock(folder, 0.2)
-        except RunError:
-            # Whoever resumes it beside us says so in the state, long before our patience ends.
-            _check_attempt(folder, attempt)
-            if time.monotonic() >= deadline:
-                raise
-
-
-def _check_attempt(folder: RunFolder, attempt: int) -> None:
-    # Of several who resume a run at once the first does it: the others must not train it once more after its end.
-    present = read_state(folder).attempt
-    if present >= attempt > 1:
-        raise RunError(f"run '{folder.id}' was resumed by somebody else a moment ago (attempt {present})")
-
-
-def module_command(module: str, *arguments: str) -> list[str]:
-    """argv that runs a module of this package in this Python; ``-P``: nothing in the working folder shadows one."""
-    return [sys.executable, "-P", "-m", module, *arguments]
-
-
-def child_environment(**extra: str) -> dict[str, str]:
-    """The environment of a supervisor, trainer or report started by this process; what the user has set stands."""
-    environment = {**os.environ, **extra}
-    environment |= heap_settings(environment)
-    # Set by Jupyter for its kernels; our processes draw to files.
-    if environment.get("MPLBACKEND", "").startswith("module://matplotlib_inline"):
-        del environment["MPLBACKEND"]
-    home = str(Path(__file__).parents[2])
-    if Path(home).name not in ("site-packages", "dist-packages"):
-        # A source tree that is not installed is importable here only through sys.path.
-        known = environment.get("PYTHONPATH", "")
-        if home not in known.split(os.pathsep):
-            environment["PYTHONPATH"] = home + (os.pathsep + known if known else "")
-    return environment
+        return launcher_of(folder).alive(launched.handle)
+    except RunError:
+        return None

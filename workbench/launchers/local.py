@@ -1,83 +1,126 @@
-"""``on="local"``: a detached process of this machine, in its own session."""
+"""``on="local"``: a detached process of this machine. ``on="inline"``: one that ends with its launcher."""
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 import time
-from collections.abc import Mapping
-from pathlib import Path
-from typing import ClassVar
+from contextlib import suppress
+from typing import Any, ClassVar, Literal
 
 import psutil
+from pydantic import Field
 
-from workbench.launchers import held
-from workbench.launchers.launcher import Launcher, child_environment, module_command
+from workbench.base.errors import RunError
+from workbench.launchers import fork_server
+from workbench.launchers.launched import launch_environment_of, working_folder
+from workbench.launchers.launcher import Handle, Launcher
+from workbench.launchers.processes import child_environment, module_command
+from workbench.launchers.queue.outlook import notice
+from workbench.launchers.queue.settings import LARGEST_PRIORITY
+from workbench.launchers.queue.turn import give_up, mark_waiting, reserve
 from workbench.store.folder import RunFolder
-from workbench.store.order import Order
-from workbench.store.state import read_state
+from workbench.store.state import boot_id, read_state
+
+SUPERVISOR = "workbench.launchers.supervisor"
 
 
-class LocalLauncher(Launcher):
+class Local(Launcher):
     """A supervisor in its own session: survives a kernel's interrupt, restart and end, papermill's, the terminal's."""
 
-    name: ClassVar[str] = "local"
+    kind: Literal["local", "inline"] = "local"
+    once: ClassVar[tuple[str, ...]] = ("wait", "priority")
+    queues: ClassVar[bool] = True
+    processes: int = Field(1, ge=1, description="trainers of one run")
+    wait: bool = Field(True, description="wait for a turn on a busy machine; else it starts at once")
+    priority: int = Field(
+        0, ge=-LARGEST_PRIORITY, le=LARGEST_PRIORITY, description="among runs that wait; higher goes first"
+    )
 
-    def start(self, folder: RunFolder, descriptors: Mapping[str, int], working_folder: Path, resume: bool) -> int:
-        """See :meth:`Launcher.start`."""
-        return start_supervisor(folder, descriptors, working_folder, ["--resume"] if resume else [], own_session=True)
+    def check(self, recipe: Any) -> None:
+        """See :meth:`Launcher.check`."""
+        if self.processes > 1:
+            raise RunError(f"processes={self.processes}: this version trains a run in one process; leave processes out")
+        recipe.execution.process()
+        recipe.check_here()
+
+    def submit(self, folder: RunFolder, resume: bool) -> Handle:
+        """See :meth:`Launcher.submit`. The run enters the queue here, so that runs keep the order of their launches."""
+        ticket, problem = reserve(folder, wait=self.wait, priority=self.priority)
+        try:
+            mark_waiting(folder, ticket)
+            process = self._start(folder, resume)
+        except OSError:
+            give_up(ticket)
+            raise
+        # So that a long-lived kernel reaps its supervisors when they end, instead of collecting zombies.
+        _supervisors[:] = [known for known in _supervisors if _lives(known)] + [process]
+        started = 0.0
+        with suppress(psutil.Error):
+            started = psutil.Process(process.pid).create_time()
+        return {"pid": process.pid, "started": started, "boot": boot_id(), "problem": problem}
+
+    def alive(self, handle: Handle) -> bool | None:
+        """See :meth:`Launcher.alive`."""
+        return None if handle.get("boot") != boot_id() else _process_of(handle) is not None
+
+    def cancel(self, handle: Handle) -> None:
+        """See :meth:`Launcher.cancel`."""
+        if handle.get("boot") == boot_id() and (process := _process_of(handle)) is not None:
+            with suppress(psutil.Error):
+                process.terminate()
+
+    def notice(self, folder: RunFolder, handle: Handle) -> str:
+        """See :meth:`Launcher.notice`."""
+        return notice(folder, running=read_state(folder).status != "queued", problem=str(handle.get("problem", "")))
+
+    def _options(self, resume: bool) -> list[str]:
+        return ["--resume"] if resume else []
+
+    def _start(self, folder: RunFolder, resume: bool) -> subprocess.Popen[bytes] | psutil.Process:
+        python, settings = launch_environment_of(folder)
+        command = module_command(SUPERVISOR, str(folder.path), *self._options(resume))
+        environment = child_environment(**settings)
+        # The fork server has loaded torch; a run that waits, perhaps for hours, must not keep that in memory.
+        same = python == sys.executable and all(os.environ.get(name) == text for name, text in settings.items())
+        if same and read_state(folder).status != "queued":
+            forked = fork_server.hand_over([str(folder.path), *self._options(resume)], environment)
+            if forked is not None:
+                return forked
+        # Appended to: what earlier attempts said stays, and supervisor and trainer never overwrite each other.
+        with folder.log.open("ab") as log:
+            return subprocess.Popen(
+                [python, *command[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=working_folder(folder),
+                env=environment,
+                start_new_session=self.kind == "local",
+                # A terminal sends Ctrl-C to its whole foreground group; the run is to get a request instead, and keep a
+                # checkpoint.
+                process_group=None if self.kind == "local" else 0,
+            )
 
 
-def start_supervisor(
-    folder: RunFolder,
-    descriptors: Mapping[str, int],
-    working_folder: Path,
-    options: list[str],
-    *,
-    own_session: bool,
-    python: str = "",
-    settings: Mapping[str, str] | None = None,
-) -> int:
-    """Start ``workbench.launchers.supervisor`` with the run's lock and turn; returns its pid.
+class Inline(Local):
+    """A supervisor that ends when the process that launched it ends; nothing is left behind."""
 
-    Args:
-        folder: the run's folder. descriptors: see :meth:`Launcher.start`. working_folder: where recipe paths start.
-        own_session: leave the caller's session, else only its process group (so that Ctrl-C is the caller's to read);
-            what is forked from a process that is held ready leaves both.
-        python: to start it with; empty: this one. settings: environment variables beside this process's.
+    kind: Literal["local", "inline"] = "inline"
 
-    Raises:
-        OSError: the log cannot be opened or the process not started.
-    """
-    arguments, environment = [str(folder.path), *options], child_environment(**settings or {})
-    command = module_command("workbench.launchers.supervisor", *arguments)
-    # What is held ready has loaded torch; one that waits for its turn, perhaps for hours, must not keep that in memory.
-    here_and_now = not python and read_state(folder).status != "queued"
-    # Appended to: what earlier attempts said stays, and supervisor and trainer never overwrite each other.
-    with folder.log.open("ab") as log:
-        order = Order(arguments, str(working_folder), environment, log.fileno(), dict(descriptors))
-        if here_and_now and (ready := held.hand_over(order)):
-            return _kept(ready)
-        child = subprocess.Popen(
-            [python or command[0], *command[1:]],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=working_folder,
-            env=environment | {variable: str(number) for variable, number in descriptors.items()},
-            # A flock belongs to the open file, not to a process: inherited, it is held without a gap.
-            pass_fds=list(descriptors.values()),
-            start_new_session=own_session,
-            # A terminal sends Ctrl-C to its whole foreground group; the run is to get a request instead, and keep a
-            # checkpoint.
-            process_group=None if own_session else 0,
-        )
-    return _kept(child)
+    def _options(self, resume: bool) -> list[str]:
+        return ["--with-parent", str(os.getpid()), *super()._options(resume)]
 
 
-def _kept(supervisor: subprocess.Popen[bytes] | psutil.Process) -> int:
-    """Its pid; so that a long-lived kernel reaps its supervisors when they end, instead of collecting zombies."""
-    _supervisors[:] = [known for known in _supervisors if _lives(known)] + [supervisor]
-    return supervisor.pid
+def _process_of(handle: Handle) -> psutil.Process | None:
+    """Return the process of a handle; None where it has ended, or its pid is another's by now."""
+    try:
+        process = psutil.Process(int(handle["pid"]))
+        same = abs(process.create_time() - float(handle["started"])) < 1.0
+        return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+    except (psutil.Error, KeyError, TypeError, ValueError):
+        return None
 
 
 def _lives(supervisor: subprocess.Popen[bytes] | psutil.Process) -> bool:

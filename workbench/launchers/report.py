@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path, PosixPath
 from urllib.parse import quote
 
-from workbench.launchers.child import run_module
+from workbench.launchers.processes import run_module
 from workbench.store.folder import RunFolder
 
 REPORT = "workbench.plots.report"

@@ -1,9 +1,10 @@
 """The process between a launcher and a trainer: it holds the run's lock, waits for its turn on this machine, then for
 the trainer's end, and writes down how it ended.
 
-``python -m workbench.launchers.supervisor RUN_FOLDER [--resume] [--with-parent PID]``. Small on purpose (no torch,
-no threads): it must outlive whatever happens to the trainer. The trainer dies with it, so there are never orphans. One
-that has waited for its turn is replaced by one that is forked from a process held ready, where there is one.
+``python -m workbench.launchers.supervisor RUN_FOLDER [--resume] [--with-parent PID]``, from any working folder, process
+group and set of open files: all else is in the run folder. Small on purpose (no torch, no threads): it must outlive
+whatever happens to the trainer. The trainer dies with it, so there are never orphans. One that has waited for its turn
+is replaced by one that is forked from a process held ready, where there is one.
 """
 
 from __future__ import annotations
@@ -16,35 +17,45 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 import psutil
 
 from workbench.base.errors import RunError
-from workbench.base.text import sentence
-from workbench.launchers import held
-from workbench.launchers.launcher import begin, child_environment, module_command
+from workbench.base.text import escape_unprintable, sentence
+from workbench.launchers import fork_server
+from workbench.launchers.create import open_attempt
+from workbench.launchers.fork_server import TRAINER
+from workbench.launchers.launched import working_folder
+from workbench.launchers.processes import child_environment, module_command
 from workbench.launchers.queue.orphans import start_orphans
-from workbench.launchers.queue.outlook import remember_end
-from workbench.launchers.queue.turn import Turn, enter, inherited
-from workbench.launchers.queue.waiting import ABANDONED, mark_waiting, wait_for_turn
+from workbench.launchers.queue.turn import ABANDONED, Turn, mark_waiting, turn_of, wait_for_turn
 from workbench.launchers.report import report
 from workbench.store import control
 from workbench.store.checkpoints import has_checkpoint
 from workbench.store.folder import RunFolder
 from workbench.store.in_process import resume_text
 from workbench.store.log import tail
-from workbench.store.order import Order
 from workbench.store.reached import beyond
-from workbench.store.state import FINAL, LOCK_VARIABLE, die_with_parent, inherited_lock, read_state, write_state
+from workbench.store.state import (
+    FINAL,
+    LOCK_VARIABLE,
+    die_with_parent,
+    lock_held,
+    process_identity,
+    read_state,
+    take_lock,
+    write_state,
+)
 from workbench.telemetry.streams import add_event
 
-TRAINER = "workbench.training.worker"
 REPORT_LIMIT_SECONDS = 300
 REPORT_VARIABLE = "WORKBENCH_REPORT"
 """``off``: no report is written at the end of a run, for many short ones whose reports nobody opens."""
 _LOG_LINES, _POLL_SECONDS = 20, 0.1
+_TAKE_OVER_SECONDS = 20.0
 
 
 class Trainer(Protocol):
@@ -87,13 +98,12 @@ def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     options = parser.parse_args(arguments)
     folder = RunFolder(options.folder.absolute())
+    _open_standard_files()
     try:
-        passed = inherited_lock(folder)
-        # Without one we were started by hand or by a scheduler, and are the first to be responsible.
-        attempt = read_state(folder).attempt + 1 if options.resume else 1
-        lock = begin(folder, attempt) if passed is None else passed
-        turn = inherited(folder) or enter(folder)
-        mark_waiting(folder, turn)
+        lock = take_lock(folder)
+        resume = _take_over(folder) or options.resume
+        turn = turn_of(folder)
+        mark_waiting(folder, turn.ticket if turn.running == turn.ticket.running else replace(turn.ticket, running=True))
     except (RunError, OSError) as error:
         _log(f"supervisor: {error}")
         return 2
@@ -102,18 +112,21 @@ def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # A service manager that ends us asks politely first: pass it on as a request, so that a checkpoint is kept.
     signal.signal(signal.SIGTERM, lambda *_: _ask_to_stop(folder))
+    _settle_in(folder)
     waits = not turn.running
     abandoned = _abandoned(options.with_parent)
     why = wait_for_turn(folder, lock, turn, abandoned)
     if turn.problem:
         _log(f"supervisor: {turn.problem}")
-    if waits and not why and options.with_parent is None and _replaced(arguments, lock, turn):
-        return 0
+    if waits and not why and options.with_parent is None:
+        held = _replaced(folder, arguments, lock, turn)
+        if held is None:
+            return 0
+        lock, turn = held
     if why:
         code = _end_unbegun(folder, why)
     else:
-        code = _supervise(folder, lock, turn, options.resume, abandoned, start or start_trainer)
-    remember_end(folder)
+        code = _supervise(folder, lock, turn, resume, abandoned, start or start_trainer)
     turn.leave()
     # From here on the run may be resumed or deleted: a report needs no lock.
     os.close(lock)
@@ -124,18 +137,72 @@ def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _replaced(arguments: list[str], lock: int, turn: Turn) -> bool:
-    """Whether a process that is held ready, and has loaded torch, took over lock and turn, and this one may end."""
-    files = {LOCK_VARIABLE: lock, **turn.descriptors}
+def _open_standard_files() -> None:
+    """Open what nobody gave us, or the run's lock would get the number of standard output."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
+
+
+def _settle_in(folder: RunFolder) -> None:
+    """Print into the log of a run from now on, and work where relative paths of its recipe start."""
+    with contextlib.suppress(OSError):
+        log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        for number in (1, 2):
+            os.dup2(log, number)
+        os.close(log)
+    # Python has none where it was started without.
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+    escape_unprintable()
+    # Else it trains where it was started, as one whose folder was deleted.
+    with contextlib.suppress(OSError):
+        os.chdir(working_folder(folder))
+
+
+def _take_over(folder: RunFolder) -> bool:
+    """Take over the attempt that a launcher has begun, or begin one; returns True if it goes on from a checkpoint.
+
+    Raises:
+        RunError: the run has ended: a launcher that starts it twice must not train it twice.
+        OSError: the folder cannot be written to.
+    """
+    state = read_state(folder)
+    if state.status in ("queued", "starting"):
+        write_state(folder, **process_identity())
+    elif not folder.state.exists():
+        # Started by hand in a folder that somebody made.
+        open_attempt(folder, 1)
+    elif state.final and state.status != "lost":
+        raise RunError(f"run '{folder.id}' has ended ({state.status}); `workbench resume {folder.id}` begins again")
+    else:
+        # Killed with its trainer, and started again, as a cluster does.
+        open_attempt(folder, state.attempt + 1)
+    # A fork begins with a checkpoint.
+    return read_state(folder).attempt > 1 or folder.origin.exists()
+
+
+def _replaced(folder: RunFolder, arguments: list[str], lock: int, turn: Turn) -> tuple[int, Turn] | None:
+    """Give lock and turn to a process that is held ready and has loaded torch; returns them where there is none."""
+    process = fork_server.hand_over(arguments, child_environment())
+    if process is None:
+        return lock, turn
     try:
-        order = Order(arguments, os.getcwd(), child_environment(), sys.stderr.fileno(), files)
-    except OSError:  # the working folder was deleted
-        return False
-    if held.hand_over(order) is None:
-        return False
-    turn.hand_over()
+        turn.pass_on()
+    except OSError:
+        process.kill()
+        return lock, turn
+    # It waits for the lock, and its launcher calls the run alive as long as this process is there.
     os.close(lock)
-    return True
+    deadline = time.monotonic() + _TAKE_OVER_SECONDS
+    while time.monotonic() < deadline and process.is_running() and not _unreaped(process):
+        if lock_held(folder):
+            return None
+        time.sleep(0.01)
+    try:
+        return take_lock(folder), turn_of(folder)
+    except RunError:
+        return None
 
 
 def _end_unbegun(folder: RunFolder, why: str) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from workbench.base.text import utc
 from workbench.store.folder import RunFolder
 from workbench.store.reached import reached
-from workbench.store.resume_counters import resuming, standing
+from workbench.store.resume_counters import resume_counters, resuming
 from workbench.store.state import RunState, actual_status
 from workbench.telemetry.streams import Record, add_event
 
@@ -39,7 +39,7 @@ def tell_attempt(folder: RunFolder, state: RunState) -> None:
     if not state.final and state.status != "queued":
         lost = _lost(folder, state)
         add_event(folder.telemetry, lost["step"], lost["kind"], lost["text"])
-    step = standing(folder).get("step", state.step)
+    step = resume_counters(folder).get("step", state.step)
     add_event(folder.telemetry, step, "attempt", f"attempt {state.attempt + 1} begins; {resuming(folder)}")
 
 

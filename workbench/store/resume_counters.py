@@ -29,8 +29,8 @@ def resuming(folder: RunFolder) -> str:
     return "resuming from the last checkpoint"
 
 
-def standing(folder: RunFolder) -> dict[str, Any]:
-    """What the state of a run that is being resumed says of where it stands: steps that are taken again do not count.
+def resume_counters(folder: RunFolder) -> dict[str, Any]:
+    """Return the counters of a run that is being resumed, for its state: steps that are taken again do not count.
 
     Empty where the attempt before ended at the checkpoint, or the checkpoint does not say where that is.
     """

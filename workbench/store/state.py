@@ -1,8 +1,8 @@
-"""What a run is doing now: ``state.json``, and the lock that says whether anybody is still doing it.
+"""The state of a run, ``state.json``, and the lock that says if anybody still works on it.
 
-A pid proves nothing (it is reused, and a zombie still answers), so *alive* means: the flock on
-:attr:`RunFolder.lock` is held. The launcher takes it, the supervisor and the trainer inherit the descriptor, and the
-kernel releases it when the last of them is gone, however it died. Standard library; psutil on first use.
+A pid proves nothing (it is reused, and a zombie still answers), so *alive* means: the flock on :attr:`RunFolder.lock`,
+which supervisor and trainer hold, is taken. Before a supervisor begins, and where locks do not reach, the launcher says
+what is true. Standard library; psutil on first use.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import fcntl
 import functools
 import math
 import os
+import pkgutil
 import signal
 import socket
 import threading
@@ -36,8 +37,9 @@ DISK_FULL = "the disk is full"
 """With this begins why a run failed for want of space: it may be resumed once there is some."""
 PREPARING = "preparing: "
 """With this begins what a run says while it reads, counts or measures something for the first time."""
+LAUNCHER = "workbench.launchers.launcher:alive"
+"""Asked, never imported: launchers stand above."""
 LOCK_VARIABLE = "WORKBENCH_LOCK_DESCRIPTOR"
-# Room for several states with a long traceback in each.
 RESERVE_BYTES = 1 << 16
 # Room for any error text; a huge file in its place must not fill the memory of whoever watches.
 _READ_LIMIT_BYTES = 1 << 20
@@ -97,7 +99,7 @@ class RunState:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether another machine held the run last: its processes, and perhaps its locks, are not seen here."""
+        """True where another machine held the run last: its processes, and perhaps its locks, are not seen here."""
         # A container that was made anew has another name, on the same machine.
         return self.host not in ("", socket.gethostname()) and self.boot_id != boot_id()
 
@@ -106,7 +108,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {"int": int, "bool": bool, "float": 
 
 
 def mean_speed(tokens: float, seconds: float) -> float:
-    """Tokens per second over all of a run's own training, without compilation, pauses and evaluations.
+    """Return the tokens per second over all of a run's own training, without compilation, pauses and evaluations.
 
     Args:
         tokens, seconds: of training; rounded as a state holds them, so that a result and a state say the same.
@@ -115,7 +117,7 @@ def mean_speed(tokens: float, seconds: float) -> float:
 
 
 def read_state(folder: RunFolder) -> RunState:
-    """The state as last written; ``lost`` with a message when the file is missing or damaged."""
+    """Return the state as last written; ``lost`` with a message when the file is missing or damaged."""
     return _parse(read_object(folder.state, limit=_READ_LIMIT_BYTES, follow=False))
 
 
@@ -132,12 +134,11 @@ def write_state(folder: RunFolder, *, durable: bool = True, **changes: Any) -> R
     legal = {field.name for field in fields(RunState)}
     assert changes.keys() <= legal, f"no such state: {sorted(changes.keys() - legal)}"
     assert changes.get("status", "lost") in STATUSES, changes["status"]
-    # The trainer's heartbeat and the supervisor's last word may come together: unlocked, the later merge would undo the
-    # earlier one, and a finished run could read "running" for ever.
+    # The trainer's heartbeat and the supervisor's last word may come together: one must not undo the other.
     with _threads, exclusive(folder.path):
         present = read_object(folder.state, limit=_READ_LIMIT_BYTES, follow=False)
         merged = present | {key: _plain(value) for key, value in changes.items()}
-        # The first write of a folder names every key, so that other programs need no table of our defaults.
+        # The first write names every key, so that other programs need no table of our defaults.
         if "status" not in merged:
             merged = {**asdict(RunState(status="queued")), **merged}
         try:
@@ -155,12 +156,12 @@ def fill_reserve(folder: RunFolder) -> None:
     Raises:
         OSError: the disk is too full for that already.
     """
-    # Random, since a file system that compresses, or a sparse file, would reserve nothing.
+    # Random: a file system that compresses would reserve nothing.
     folder.reserve.write_bytes(os.urandom(RESERVE_BYTES))
 
 
 def disk_full(error: BaseException | None) -> bool:
-    """Whether an error, or what caused it, says that the disk or the user's share of it is full."""
+    """Return True if an error, or what caused it, says that the disk or the user's share of it is full."""
     while error is not None and not (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
         error = error.__cause__
     return error is not None
@@ -194,10 +195,11 @@ def _write_into_reserve(folder: RunFolder, state: dict[str, Any]) -> None:
 
 
 def actual_status(folder: RunFolder, state: RunState | None = None) -> str:
-    """The status that is true now.
+    """Return the status that is true now.
 
-    A run that should be alive and whose lock is free is ``lost``; one that is alive and has given no sign of life for
-    :data:`STALLED_SECONDS` is ``stalled`` (suspended, swapping, or its disk hangs) until the next one.
+    A run that should be alive, whose lock is free and of which its launcher knows nothing is ``lost``; one that is
+    alive and has given no sign of life for :data:`STALLED_SECONDS` is ``stalled`` (suspended, swapping, or its disk
+    hangs) until the next one.
 
     Args:
         state: a reading of it, to save a second one.
@@ -207,7 +209,7 @@ def actual_status(folder: RunFolder, state: RunState | None = None) -> str:
     # After a reboot a run may wait without a process; its place in the queue is kept.
     if status in FINAL or status == "queued":
         return status
-    if lock_held(folder):
+    if lock_held(folder) or launcher_says(folder):
         return STALLED if silent_seconds(state) > STALLED_SECONDS else status
     # It may have ended between the reading and the test of the lock.
     status = read_state(folder).status
@@ -215,15 +217,20 @@ def actual_status(folder: RunFolder, state: RunState | None = None) -> str:
 
 
 def silent_seconds(state: RunState) -> float:
-    """Seconds since the trainer's last sign of life; 0 where nobody can know: none yet, or of another boot."""
-    # Not by the time of day: a clock that is set must not make a run look stalled, or a stalled one look alive.
+    """Return the seconds since the trainer's last sign of life; 0 where nobody can know."""
+    # Not by the time of day, which may be set.
     if state.final or not state.heartbeat_monotonic or state.boot_id != boot_id():
         return 0.0
     return max(0.0, time.monotonic() - state.heartbeat_monotonic)
 
 
+def launcher_says(folder: RunFolder) -> bool:
+    """Return True if the launcher of a run with a free lock says that it is alive, as before its supervisor begins."""
+    return pkgutil.resolve_name(LAUNCHER)(folder) is True
+
+
 def lock_held(folder: RunFolder) -> bool:
-    """Whether a launcher, supervisor or trainer of this run is alive."""
+    """Return True if a supervisor or trainer of this run is alive."""
     try:
         descriptor = os.open(folder.lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -235,7 +242,7 @@ def lock_held(folder: RunFolder) -> bool:
 
 
 def locked(descriptor: int) -> bool:
-    """Whether somebody holds the lock of an open file."""
+    """Return True if somebody holds the lock of an open file."""
     try:
         # Shared, so that two who look never take each other for a holder.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -278,7 +285,7 @@ def take_lock(folder: RunFolder, patience_seconds: float = 1.0) -> int:
 
 
 def inherited_lock(folder: RunFolder) -> int | None:
-    """The lock descriptor that the parent process passed on, if it is this run's; close-on-exec from here on."""
+    """Return the lock descriptor that the parent passed on, if it is this run's; close-on-exec from here on."""
     # Removed, since in a grandchild the same number would stand for another file.
     text = os.environ.pop(LOCK_VARIABLE, "")
     if not text.isdigit():
@@ -297,8 +304,7 @@ def inherited_lock(folder: RunFolder) -> int | None:
 def keep_lock(folder: RunFolder) -> int | None:
     """For a trainer, once at its start: hold the parent's lock if it passed one, and share it with no child.
 
-    A forked data worker that outlived a killed trainer would keep the run "alive" for ever: children let go of the
-    lock, and die with the trainer.
+    Children let go of the lock and die with the trainer: one that outlived it would keep the run "alive" for ever.
     """
     descriptor = inherited_lock(folder)
     if descriptor is None:
@@ -308,11 +314,9 @@ def keep_lock(folder: RunFolder) -> int | None:
     held, forking = [descriptor], [os.getpid()]
 
     def let_go() -> None:
-        # Grandchildren run this too: by then the number may stand for another file.
         while held:
             os.close(held.pop())
         die_with_parent()
-        # The parent may have died before the kernel knew that we care.
         if os.getppid() != forking[0]:
             # Not sys.exit: a fork must not run its parent's exit handlers (a progress bar, a profile, a test runner).
             os._exit(1)
@@ -336,12 +340,11 @@ def _prctl() -> Callable[..., int] | None:
 
 
 def process_identity() -> dict[str, Any]:
-    """``pid, pid_started, boot_id, host`` of this process, for :func:`write_state`."""
+    """Return ``pid, pid_started, boot_id, host`` of this process, for :func:`write_state`."""
     import psutil
 
     return {
         "pid": os.getpid(),
-        # With its start a pid names one process, also after the number was given to another.
         "pid_started": psutil.Process().create_time(),
         "boot_id": boot_id(),
         "host": socket.gethostname(),
@@ -350,7 +353,7 @@ def process_identity() -> dict[str, Any]:
 
 @functools.cache
 def boot_id() -> str:
-    """Names this boot of this machine: pids of another boot mean nothing."""
+    """Return the name of this boot of this machine: pids of another boot mean nothing."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

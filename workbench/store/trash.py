@@ -10,7 +10,7 @@ from pathlib import Path
 from workbench.base.errors import RunError
 from workbench.store.find import TRASH, find, run_ids, typed
 from workbench.store.folder import RunFolder, runs_root
-from workbench.store.state import lock_held, take_lock
+from workbench.store.state import launcher_says, lock_held, read_state, take_lock
 
 
 def trash_folder(runs_dir: str | Path | None = None) -> Path:
@@ -28,7 +28,7 @@ def delete(folder: RunFolder) -> RunFolder:
     """
     target = _kept(folder.path.parent) / folder.id
     alive = RunError(f"run '{folder.id}' is alive and cannot be deleted; stop it first (`workbench stop {folder.id}`)")
-    if lock_held(folder):
+    if lock_held(folder) or not (read_state(folder).final or not launcher_says(folder)):
         raise alive
     try:
         # Held while it moves, so that nobody resumes it in between. The lock is on the file and moves with it.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from workbench.base.errors import RunError, WorkbenchError
 from workbench.base.loading import COMPILER, load, process_began
+from workbench.base.text import escape_unprintable
 from workbench.ops.free_memory import free_bytes, ran_out, wanted_bytes
 from workbench.store.checkpoints import has_checkpoint
 from workbench.store.folder import RunFolder, read_json
@@ -47,6 +48,7 @@ def main(argv: list[str] | None = None, began: float | None = None) -> int:
     parser.add_argument("--resume", action="store_true", help="go on from the newest good checkpoint")
     parser.add_argument("--moved", action="store_true", help="this is the process of the recipe's engine")
     options = parser.parse_args(argv)
+    escape_unprintable()
     folder = RunFolder(options.folder.absolute())
     lock = keep_lock(folder)
     if lock is None:

@@ -15,11 +15,10 @@ from tests.tiny_runs import wait_until
 from workbench.base.errors import RunError
 from workbench.client.run import Run
 from workbench.client.summary import describe
-from workbench.launchers.queue.orphans import end_orphan, is_orphan, orphans, start_orphan, start_orphans
+from workbench.launchers.queue.orphans import is_orphan, orphans, start_orphan, start_orphans, withdraw
 from workbench.launchers.queue.queue_folder import Queue
 from workbench.launchers.queue.settings import write_settings
-from workbench.launchers.queue.turn import enter
-from workbench.launchers.queue.waiting import STOPPED
+from workbench.launchers.queue.turn import STOPPED, enter
 from workbench.store import requests
 from workbench.store.control import send
 from workbench.store.folder import RunFolder, write_json
@@ -31,7 +30,7 @@ NewRun = Callable[..., RunFolder]
 def orphan(new_run: NewRun, name: str, **state: object) -> RunFolder:
     folder = new_run(name, **state)
     write_json(folder.launched, {"on": "local", "folder": str(folder.path)})
-    enter(folder).hand_over()
+    enter(folder).drop()
     return folder
 
 
@@ -61,9 +60,9 @@ def test_what_was_tied_to_a_process_is_not_started_by_others(queue: Queue, new_r
     folder = orphan(new_run, "a")
     write_json(folder.launched, {"on": "inline"})
     assert orphans() == []
-    assert not end_orphan(folder), "nobody asked for it"
+    assert not withdraw(folder), "nobody asked for it"
     send(folder, "stop")
-    assert end_orphan(folder)
+    assert withdraw(folder)
 
 
 def test_a_forgotten_queue_is_found_in_the_runs_folder(queue: Queue, new_run: NewRun) -> None:
@@ -87,10 +86,10 @@ def test_a_stop_is_a_request_with_an_answer_also_where_nobody_is_there_to_give_o
 def test_an_end_leaves_no_ticket(queue: Queue, new_run: NewRun) -> None:
     folder = orphan(new_run, "a")
     send(folder, "stop", by="ann@desk")
-    assert end_orphan(folder)
+    assert withdraw(folder)
     assert describe(folder)["why"] == f"{STOPPED}, by ann@desk"
     assert (read_state(folder).status, queue.tickets()) == ("stopped", [])
-    assert not end_orphan(folder)
+    assert not withdraw(folder)
 
 
 STARTER = "from workbench.launchers.queue.orphans import start_orphans; print(len(start_orphans()))"
@@ -102,7 +101,7 @@ def test_of_many_who_start_them_each_is_started_once(queue: Queue, new_run: NewR
     blocking = enter(new_run("t"))
     starters = [subprocess.Popen([sys.executable, "-c", STARTER], stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert sum(int(starter.communicate(timeout=60)[0]) for starter in starters) == len(folders)
-    assert all(lock_held(folder) for folder in folders)
+    wait_until(lambda: all(lock_held(folder) for folder in folders), 30, "their supervisors")
     assert len(processes_of(tmp_path / "runs")) == len(folders)
     for folder in folders:
         assert Run(folder).stop(timeout=30)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.launchers.queue.test_line import ticket
 from workbench.client.listing import Listing
 from workbench.client.message import message_of
 from workbench.client.summary import summary
 from workbench.launchers.queue import outlook as looks
 from workbench.launchers.queue.outlook import (
+    Outlook,
     Place,
     about,
     expected_starts,
     notice,
+    obstacle,
     outlook,
     place_of,
     remaining_seconds,
-    remember_end,
 )
 from workbench.launchers.queue.queue_folder import Queue
 from workbench.launchers.queue.settings import QueueSettings, write_settings
@@ -83,30 +86,29 @@ def test_room_is_taken_at_once() -> None:
 def test_how_long_a_run_takes(queue: Queue, new_run: NewRun) -> None:
     write_settings(queue.folder, {"cores": 100})
     budget = {"amount": 90, "unit": "seconds"}
-    shape = {"data": {"kind": "files"}, "budget": {"amount": 7, "unit": "steps"}}
+    steps = {"budget": {"amount": 7, "unit": "steps"}}
 
     def remaining(name: str, recipe: dict[str, object], **state: object) -> float | None:
         folder = new_run(name)
         write_json(folder.recipe, {"name": name, "execution": {"threads": 1}, **recipe})
         write_state(folder, status="running", **state)  # type: ignore[arg-type]
         turns.append(enter(folder))
-        return remaining_seconds(queue.tickets())(turns[-1].ticket)
+        return remaining_seconds(turns[-1].ticket)
 
     turns: list[object] = []
-    assert remaining("measured", shape, progress=0.25, seconds=10.0) == pytest.approx(30.0)
-    assert remaining("same-shape", {**shape, "seed": 3, "optimizer": {"lr": 1}}) == pytest.approx(40.0)
-    assert remaining("another-shape", {**shape, "data": {"kind": "wiki"}}) is None
+    assert remaining("measured", steps, progress=0.25, seconds=10.0) == pytest.approx(30.0)
+    assert remaining("unknown", steps) is None
     assert remaining("stated", {"budget": budget}, progress=0.0, seconds=0.0) == 90.0
     assert remaining("late", {"budget": budget}, progress=1.0, seconds=95.0) == 0.0
     write_state(new_run("x"), status="paused")
     assert remaining("paused", {"budget": budget}) == 90.0
     write_state(turns[-1].ticket.run, status="paused")  # type: ignore[attr-defined]
-    assert remaining_seconds(queue.tickets())(turns[-1].ticket) is None, "until somebody resumes it"  # type: ignore[attr-defined]
+    assert remaining_seconds(turns[-1].ticket) is None, "until somebody resumes it"  # type: ignore[attr-defined]
     forecast = new_run("forecast")
     write_json(forecast.forecast, {"seconds": 33.0})
-    assert remaining_seconds([])(enter(forecast).ticket) == 33.0
+    assert remaining_seconds(enter(forecast).ticket) == 33.0
     write_json(forecast.forecast, {"seconds": "nan"})
-    assert remaining_seconds([])(enter(forecast).ticket) is None
+    assert remaining_seconds(enter(forecast).ticket) is None
 
 
 def test_while_a_run_prepares_nobody_knows_when_the_next_starts(queue: Queue, new_run: NewRun) -> None:
@@ -122,26 +124,12 @@ def test_while_a_run_prepares_nobody_knows_when_the_next_starts(queue: Queue, ne
         turn.leave()
 
 
-def test_what_took_long_before_will_take_long_again(queue: Queue, new_run: NewRun) -> None:
-    first, second = enter(new_run("a", status="running")), enter(new_run("b", status="queued", seconds=0.0))
-    third = enter(new_run("c"))
-    assert outlook(queue).places[third.ticket.folder].seconds is None
-    write_state(first.ticket.run, status="finished", seconds=300.0)
-    remember_end(first.ticket.run)
-    write_json(first.ticket.run.recipe, {"name": "holds on"})
-    write_state(first.ticket.run, status="paused")
-    text = "position 2, start unknown: holds on is paused and keeps its turn until it is resumed or stopped"
-    assert outlook(queue).places[third.ticket.folder].text == text
+def test_a_paused_run_keeps_its_turn_and_is_named(queue: Queue, new_run: NewRun) -> None:
+    first, second = enter(new_run("a", status="paused")), enter(new_run("b"))
     label(first.ticket.run, name="renamed")
-    assert outlook(queue).places[third.ticket.folder].text == text.replace("holds on", "renamed")
-    first.leave()
-    assert second.claim()
-    write_state(second.ticket.run, status="running", seconds=60.0, progress=0.0)
-    assert outlook(queue).places[third.ticket.folder].seconds == 240.0
-    for number in range(600):
-        queue.remember(f"shape-{number}", 1.0)
-    assert len(queue.seconds_by_shape()) == 500, "the oldest are forgotten"
-    for turn in (second, third):
+    text = "position 1, start unknown: renamed is paused and keeps its turn until it is resumed or stopped"
+    assert outlook(queue).places[second.ticket.folder].text == text
+    for turn in (first, second):
         turn.leave()
 
 
@@ -197,4 +185,32 @@ def test_a_guess_is_rounded(seconds: float, words: str) -> None:
 def test_a_recipe_that_cannot_be_read_is_unknown(queue: Queue, new_run: NewRun, tmp_path: Path) -> None:
     folder = new_run("a")
     folder.recipe.write_text("{")
-    assert remaining_seconds([])(enter(folder).ticket) is None
+    assert remaining_seconds(enter(folder).ticket) is None
+
+
+def said(waits: Ticket, *training: Ticket, **settings: int) -> str:
+    return obstacle(waits, Outlook([*training], [waits], {}, [], QueueSettings(**settings)))
+
+
+def test_cores_a_gpu_or_a_limit() -> None:
+    one, trains = ticket("a"), ticket("t", owner="ann", running=True)
+    assert said(one, trains, cores=1) == "it needs 1 core, and 1 of 1 are taken"
+    assert said(ticket("a", threads=4), trains, cores=2) == "it needs 2 cores, and 1 of 2 are taken"
+    assert said(one, trains, cores=2) == ""
+    limited = said(ticket("a", owner="ann"), trains, cores=2, running_per_owner=1)
+    assert limited == "1 run of ann train, as many as running_per_owner allows"
+    on_gpu = ticket("g", gpus=("0",))
+    assert said(on_gpu, ticket("t", gpus=("0",), gpu="0", running=True)) == "all of its 1 GPU are taken"
+    assert said(on_gpu, trains, cores=1) == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_the_cores_of_a_queue_are_the_same_for_whoever_looks() -> None:
+    allowed = os.sched_getaffinity(0)
+    found = Outlook([ticket("t", cores=99, running=True)], [], {}, [], QueueSettings())
+    before = found.cores
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        assert found.cores == before == 99
+    finally:
+        os.sched_setaffinity(0, allowed)

@@ -48,7 +48,7 @@ def test_other_users_can_read_what_they_must_whatever_the_umask(queue: Queue, ne
 def test_off_means_that_nothing_waits(new_run: NewRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKBENCH_QUEUE", "off")
     turn = enter(new_run("a", threads=10_000))
-    assert (turn.running, turn.problem, turn.descriptors) == (True, "", {})
+    assert (turn.running, turn.problem) == (True, "")
     assert (training_now(), outlook().waiting) == ([], [])
     turn.leave()
 
@@ -100,16 +100,14 @@ def test_on_a_full_disk_a_run_trains_and_one_that_waits_goes_on(
     first.leave()
     assert second.claim(), "a turn is taken without new space"
     assert [each.name for each in training_now()] == ["b"]
-    assert len([path for path in queue.folder.iterdir() if not path.name.startswith("front-")]) == 2, (
-        "a lock, a ticket, nothing half-written"
-    )
+    assert len(list(queue.folder.iterdir())) == 2, "a lock, a ticket, nothing half-written"
     second.leave()
 
 
 def test_what_is_dead_is_swept_and_what_waits_is_kept(queue: Queue, new_run: NewRun) -> None:
     ended, waiting, gone = new_run("a", status="finished"), new_run("b"), new_run("c")
     for folder in (ended, waiting, gone):
-        enter(folder).hand_over()
+        enter(folder).drop()
     gone.state.unlink()
     (queue.folder / "x.ticket").write_text("{")
     with queue.locked():
@@ -125,7 +123,7 @@ def test_a_trainer_that_outlives_its_supervisor_keeps_its_place(queue: Queue, ne
     folder = new_run("a", status="running")
     turn = enter(folder)
     lock = take_lock(folder)
-    turn.hand_over()
+    turn.drop()
     assert [each.name for each in training_now()] == ["a"]
     assert not enter(new_run("b")).running
     os.close(lock)

@@ -6,16 +6,18 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from workbench.launchers.queue import ticket as tickets
 from workbench.launchers.queue import turn as turns
 from workbench.launchers.queue.outlook import outlook, training_now
 from workbench.launchers.queue.queue_folder import Queue
 from workbench.launchers.queue.settings import write_settings
-from workbench.launchers.queue.turn import enter, inherited
+from workbench.launchers.queue.turn import enter, reserve, turn_of
 from workbench.store.folder import RunFolder, write_json
 
 NewRun = Callable[..., RunFolder]
@@ -27,7 +29,7 @@ def test_the_next_has_its_turn_when_one_ends(queue: Queue, new_run: NewRun) -> N
     first.leave()
     assert [each.claim() for each in (third, second)] == [False, True]
     # As the kernel does for whoever is killed.
-    second.hand_over()
+    second.drop()
     assert third.claim()
     third.leave()
     assert [each.name for each in queue.tickets() if each.alive] == []
@@ -99,29 +101,74 @@ def test_who_does_not_wait_takes_the_gpu_that_is_free_and_others_know(queue: Que
     assert not enter(new_run("d", gpus=gpus)).running
 
 
-def test_a_child_inherits_the_turn_and_nobody_forges_one(
+def test_a_reserved_turn_counts_until_its_supervisor_takes_it(
     queue: Queue, new_run: NewRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    folders = [new_run(name) for name in "abc"]
+    assert [reserve(folder, wait=True, priority=0)[0].running for folder in folders] == [True, False, False]
+    found = [turn_of(folder) for folder in folders[::-1]]
+    assert [turn.running for turn in found] == [False, False, True], "in the order of their launches"
+    assert names(queue) == ("a", "bc")
+    found[2].leave()
+    assert [turn.claim() for turn in found[:2]] == [False, True]
+    # Whoever is killed before it comes keeps nobody waiting for long.
+    found[1].leave()
+    found[0].leave()
+    reserve(new_run("d"), wait=True, priority=0)
+    waiting = enter(new_run("e"))
+    assert not waiting.running
+    monkeypatch.setattr(tickets, "RESERVED_SECONDS", 0.0)
+    monkeypatch.setattr("workbench.launchers.queue.queue_folder.RESERVED_SECONDS", 0.0)
+    assert waiting.claim()
+
+
+def test_a_run_of_another_launcher_needs_no_turn_here(queue: Queue, new_run: NewRun) -> None:
     folder = new_run("a")
-    turn = enter(folder)
-    ((variable, number),) = turn.descriptors.items()
-    monkeypatch.setenv(variable, str(number))
-    found = inherited(folder)
-    assert found is not None
-    assert found.running
-    assert not os.get_inheritable(number)
-    assert inherited(folder) is None, "told once"
-    for forged in ("", "0", "x", "99999"):
-        monkeypatch.setenv(variable, forged)
-        assert inherited(folder) is None
-    found.leave()
+    write_json(folder.launched, {"on": "cluster"})
+    assert turn_of(folder).running
     assert queue.tickets() == []
+
+
+def test_who_is_killed_makes_room_although_no_file_changes(queue: Queue, new_run: NewRun) -> None:
+    first, second, third, last = (enter(new_run(name)) for name in "abcd")
+    time.sleep(0.05)
+    assert not last.claim()
+    second.drop()
+    first.drop()
+    assert [last.claim(), third.claim(), last.claim()] == [False, True, False]
+    third.drop()
+    assert last.claim()
+
+
+def test_one_that_needs_more_than_is_free_and_is_killed_holds_nobody_up(queue: Queue, new_run: NewRun) -> None:
+    write_settings(queue.folder, {"cores": 2})
+    needs = {"a": 1, "b": 2, "c": 1, "d": 1}
+    first, large, small, last = (enter(new_run(name, threads=threads)) for name, threads in needs.items())
+    time.sleep(0.05)
+    assert [each.claim() for each in (large, small, last)] == [False] * 3, "nobody is overtaken"
+    large.drop()
+    assert small.claim()
+    assert first.running
+    assert not last.claim()
+
+
+def test_a_look_at_a_queue_in_which_nothing_has_changed_opens_few_files(
+    queue: Queue, new_run: NewRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [enter(new_run(f"n{number}")) for number in range(40)]
+    time.sleep(0.05)
+    assert not found[-1].claim()
+    opened: list[str] = []
+    real = os.open
+    monkeypatch.setattr(os, "open", lambda path, *rest, **named: (opened.append(path), real(path, *rest, **named))[1])
+    assert not found[-1].claim()
+    assert len(opened) <= 3, "whether those that train are still there"
 
 
 def test_a_place_is_kept_for_who_comes_back(queue: Queue, new_run: NewRun) -> None:
     folders = [new_run(name) for name in "abc"]
     found = [enter(folder) for folder in folders]
-    found[1].hand_over()
+    found[1].drop()
     again = enter(folders[1])
     assert names(queue) == ("a", "bc")
     assert again.ticket.number == 2
@@ -180,7 +227,6 @@ def test_every_job_has_its_turn_once(queue: Queue, tmp_path: Path) -> None:
 
 if __name__ == "__main__":
     import tempfile
-    import time
 
     with tempfile.TemporaryDirectory() as temporary:
         os.environ["WORKBENCH_QUEUE"] = f"{temporary}/queue"

@@ -17,6 +17,7 @@ from workbench.client.summary import describe, summary
 from workbench.launchers.queue.outlook import outlook, training_now
 from workbench.launchers.queue.queue_folder import Queue
 from workbench.store.lease import whoami
+from workbench.store.state import lock_held
 
 ENDLESS = 100_000
 
@@ -61,6 +62,7 @@ def test_a_second_run_waits_says_so_and_has_its_turn(corpus: Path, root: Path, q
 @pytest.mark.process
 def test_whoever_is_killed_leaves_its_place(corpus: Path, root: Path, queue: Queue) -> None:
     first, second, third = (launch(tiny_recipe(corpus, ENDLESS, name), runs_dir=root) for name in "abc")
+    wait_until(lambda: all(lock_held(run.folder) for run in (first, second)), 30, "their supervisors")
     supervisor_of(second).kill()
     supervisor_of(first).kill()
     wait_until(lambda: third.status == "starting", 10, "the turn of the third")

@@ -41,7 +41,7 @@ from workbench.jupyter.runs.runs_table import RunsTable
 from workbench.jupyter.saved_output import view_bundle
 from workbench.jupyter.watch.monitor import Monitor, publish
 from workbench.jupyter.watch.saved_picture import SavedPicture
-from workbench.launchers import held
+from workbench.launchers import fork_server
 from workbench.launchers.queue.outlook import training_now
 from workbench.recipes import presets
 from workbench.recipes.recipe import Recipe, check_recipe
@@ -158,7 +158,7 @@ class Lab(ipywidgets.Box):
         # Not before: a forecast measures the machine once, which takes it 20 seconds that nobody has asked for yet.
         self._displayed = True
         # Most who compose launch; once the Lab stands, a trainer loads what takes it seconds.
-        held.hold(HOLD_AFTER_SECONDS)
+        fork_server.hold(HOLD_AFTER_SECONDS)
         self._composed()
         return view_bundle(self.model_id, f"{self!r}; {_OPEN_AGAIN}")
 

@@ -1,7 +1,7 @@
 """``workbench resume`` and ``workbench fork`` as processes of their own: a server loads no torch, and trains nothing.
 
 What is started is this package's command line and nothing else, with arguments and no shell, in the Python and with the
-settings that the run was launched with (:mod:`workbench.launchers.launch_environment`). Its supervisor leaves the
+settings that the run was launched with (:mod:`workbench.launchers.launched`). Its supervisor leaves the
 server's session, so that the run outlives the server.
 """
 
@@ -14,8 +14,8 @@ import sys
 from typing import Any
 
 from workbench.jupyter.server.registered_runs import Refused
-from workbench.launchers.launch_environment import launch_environment_of
-from workbench.launchers.launcher import child_environment
+from workbench.launchers.launched import launch_environment_of
+from workbench.launchers.processes import child_environment
 from workbench.store.folder import RunFolder
 from workbench.store.state import read_state
 

@@ -12,10 +12,10 @@ from workbench.base.errors import RunError
 from workbench.launchers.queue.line import in_line, owner_of, training
 from workbench.launchers.queue.outlook import Place, outlook
 from workbench.launchers.queue.queue_folder import QUEUE_VARIABLE, Queue, queue_here
+from workbench.launchers.queue.settings import LARGEST_PRIORITY
 from workbench.launchers.queue.ticket import Ticket
 from workbench.store.find import called_so
 
-LARGEST_PRIORITY = 1000
 Change = Callable[[Ticket, list[Ticket]], list[Ticket]]
 
 
@@ -59,7 +59,7 @@ def waiting_ticket(tickets: Sequence[Ticket], run: str) -> Ticket:
         RunError: none waits by that name (one that trains is told), or several do.
     """
     line = in_line(tickets)
-    found, stands_for = _meant(run, line)
+    found, meaning = _meant(run, line)
     if len(found) == 1:
         return found[0]
     if not found and (begun := _meant(run, training(tickets))[0]):
@@ -67,7 +67,7 @@ def waiting_ticket(tickets: Sequence[Ticket], run: str) -> Ticket:
         trains = "trains" if len(ids) == 1 else "train"
         raise RunError(f"{', '.join(ids)} {trains} already and no longer waits: `workbench stop {ids[0]}` ends it")
     named = ", ".join(ticket.run.id for ticket in (found or line)[:5]) or "nothing"
-    what = f"'{run}' {stands_for} of {len(found)} runs that wait" if found else f"no run '{run}' waits here"
+    what = f"'{run}' {meaning} of {len(found)} runs that wait" if found else f"no run '{run}' waits here"
     raise RunError(f"{what}; {'of those' if found else 'what waits'}: {named}. `workbench queue` lists all")
 
 

@@ -6,32 +6,35 @@ Each is started again as its launch left it, with its own Python and settings; o
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from workbench.base.errors import RunError
-from workbench.launchers.launch_environment import launch_environment_of
-from workbench.launchers.launcher import working_folder
-from workbench.launchers.local import start_supervisor
+from workbench.launchers.launched import Launched
 from workbench.launchers.queue.queue_folder import queue_here
 from workbench.launchers.queue.ticket import ticket_of
-from workbench.launchers.queue.turn import enter
-from workbench.launchers.queue.waiting import obeyed_stop
+from workbench.launchers.queue.turn import give_up, obeyed_stop
 from workbench.store.find import run_ids
-from workbench.store.folder import RunFolder, read_object
-from workbench.store.state import LOCK_VARIABLE, lock_held, process_identity, read_state, take_lock, write_state
+from workbench.store.folder import RunFolder
+from workbench.store.state import launcher_says, lock_held, process_identity, read_state, take_lock, write_state
 
 
 def is_orphan(folder: RunFolder) -> bool:
-    """Whether a run waits on this machine and no process of it is there."""
+    """Return True if a run waits on this machine and no process of it is there, or will come."""
+    return _waits_alone(folder) and not launcher_says(folder)
+
+
+def _waits_alone(folder: RunFolder) -> bool:
     state = read_state(folder)
     # In a shared folder it may wait on another machine, whose locks are not always seen here.
     return state.status == "queued" and not state.elsewhere and not lock_held(folder)
 
 
 def orphans(root: Path | None = None) -> list[RunFolder]:
-    """This user's runs that wait without a process and can be started from their folder, in the order of entering.
+    """Return this user's runs that wait without a process and can be started again, in the order of entering.
 
     Args:
         root: a runs folder to look through as well, where the queue has forgotten its runs.
@@ -42,7 +45,7 @@ def orphans(root: Path | None = None) -> list[RunFolder]:
     if root is not None:
         known |= {str(root / each): RunFolder(root / each) for each in sorted(run_ids(root))}
     # What was tied to a process ended with it.
-    return [each for each in known.values() if is_orphan(each) and read_object(each.launched).get("on") == "local"]
+    return [each for each in known.values() if is_orphan(each) and Launched.read(each).on == "local"]
 
 
 def start_orphans(root: Path | None = None, *, unless_known: bool = False) -> list[RunFolder]:
@@ -70,51 +73,57 @@ def start_orphan(folder: RunFolder) -> bool:
     Raises:
         OSError: no process can be started.
     """
-    with _held(folder) as lock:
-        if lock is None:
+    from workbench.launchers.launcher import launcher_of
+
+    with _held(folder) as waits:
+        if not waits:
             return False
-        state = read_state(folder)
         write_state(folder, **process_identity())
-        python, settings = launch_environment_of(folder)
+        before = Launched.read(folder)
+        # Says that a supervisor is coming, until its handle is there.
+        launched = replace(before, time=time.time(), handle={})
+        launched.write(folder)
+    # Without the lock, which the supervisor takes.
+    try:
         # A fork begins with a checkpoint.
-        options = ["--resume"] if state.attempt > 1 or folder.origin.exists() else []
-        turn = enter(folder)
-        descriptors = {LOCK_VARIABLE: lock, **turn.descriptors}
-        try:
-            start_supervisor(
-                folder, descriptors, working_folder(folder), options, own_session=True, python=python, settings=settings
-            )
-        finally:
-            turn.hand_over()
-        return True
+        resume = read_state(folder).attempt > 1 or folder.origin.exists()
+        launched.write(folder, launcher_of(folder).submit(folder, resume))
+    except (RunError, OSError):
+        before.write(folder)
+        raise
+    return True
 
 
-def end_orphan(folder: RunFolder) -> bool:
+def withdraw(folder: RunFolder) -> bool:
     """Obey a stop of a run that waits without a process; False where none was asked, or a process of it is there."""
-    with _held(folder) as lock:
-        why = "" if lock is None else obeyed_stop(folder)
-        if not why:
+    from workbench.launchers.launcher import launcher_of
+
+    with _held(folder, sure=False) as waits:
+        if not waits or not (why := obeyed_stop(folder)):
             return False
         write_state(folder, status="stopped", message=why)
-        queue = queue_here()
-        if queue is not None:
-            with suppress(OSError):
-                (queue.folder / ticket_of(folder).file).unlink(missing_ok=True)
-        return True
+    give_up(ticket_of(folder))
+    with suppress(RunError):
+        launcher_of(folder).cancel(Launched.read(folder).handle)
+    return True
 
 
 @contextmanager
-def _held(folder: RunFolder) -> Iterator[int | None]:
-    """The lock of a run that waits without a process; None where it does not wait, or somebody else is there."""
-    if not is_orphan(folder):
-        yield None
+def _held(folder: RunFolder, *, sure: bool = True) -> Iterator[bool]:
+    """Hold the lock of a run that waits without a process; False where it does not wait, or somebody else is there.
+
+    Args:
+        sure: also False while its launcher says that a process is coming.
+    """
+    if not (is_orphan(folder) if sure else _waits_alone(folder)):
+        yield False
         return
     try:
         lock = take_lock(folder, 0.2)
     except RunError:
-        yield None
+        yield False
         return
     try:
-        yield lock if read_state(folder).status == "queued" else None
+        yield read_state(folder).status == "queued"
     finally:
         os.close(lock)

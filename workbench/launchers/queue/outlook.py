@@ -1,37 +1,31 @@
-"""What trains on this machine now, and when the turn of a run that waits is expected.
+"""One look at the queue of this machine: what trains, what waits and for what, and when a turn is expected.
 
-The remaining seconds of what trains, and what runs ahead of it take: from how far they have come, from a budget in
-seconds, from the forecast that somebody had made, or from a run of the same shape that trains or has finished here.
-Where none of them tells, the start is unknown, and is said to be.
+The remaining seconds of a run come from how far it has got, from a budget in seconds, or from the forecast that
+somebody had made. Where none of them tells, the start is unknown, and is said to be.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from workbench.base.json_lines import number
 from workbench.base.text import many
-from workbench.launchers.queue.line import cores_for, in_line, next_of, training
+from workbench.launchers.queue.line import cores_for, in_line, next_of, owner_of, training
 from workbench.launchers.queue.queue_folder import Queue, queue_here
 from workbench.launchers.queue.settings import QueueSettings
 from workbench.launchers.queue.ticket import Ticket
 from workbench.store.folder import RunFolder, read_object
-from workbench.store.state import ENDED_WELL, PREPARING, RunState, lock_held, read_state
+from workbench.store.state import ENDED_WELL, PREPARING, RunState, launcher_says, lock_held, read_state
 
 LOOK_SECONDS = 1.0
 """A look at the queue serves whoever asks within so long."""
 # A share of a run that tells how long the whole takes; the first steps compile and warm caches.
 _TELLING, _TELLING_SECONDS = 0.01, 2.0
-_SHAPE = ("data", "objective", "architecture", "depth", "execution", "budget")
 _UNKNOWN = "no one can say yet how long the runs before it take"
 
 
@@ -97,18 +91,18 @@ class Outlook:
 
     @property
     def cores(self) -> int:
-        """Cores that trainings take at once: as set, else the most that a process of the queue may use, or this one."""
+        """Return the cores that trainings may take: as set, else the most that any process of the queue may use."""
         known = (*self.training, *self.waiting, *self.paused, *self.ending)
         return self.settings.cores or max(self.settings.capacity, *(ticket.cores for ticket in known), 1)
 
     @property
     def threads(self) -> int:
-        """Cores that what trains now takes."""
+        """Return the cores that active runs take."""
         return cores_of(self.training)
 
 
 def cores_of(tickets: Iterable[Ticket]) -> int:
-    """Cores that runs take together; those on a GPU take none."""
+    """Return the cores that runs take together; those on a GPU take none."""
     return sum(ticket.threads for ticket in tickets if not ticket.gpus)
 
 
@@ -118,7 +112,7 @@ def outlook(queue: Queue | None = None) -> Outlook:
     if queue is None:
         return Outlook([], [], {}, [], QueueSettings())
     tickets, settings = queue.tickets(), queue.settings()
-    seconds = expected_starts(tickets, settings, remaining_seconds(tickets, queue.seconds_by_shape()))
+    seconds = expected_starts(tickets, settings, remaining_seconds)
     waiting = in_line(tickets)
     trains, paused, done = _by_status(tickets)
     prepare = [ticket for ticket in trains if _prepares(read_state(ticket.run))]
@@ -129,7 +123,7 @@ def outlook(queue: Queue | None = None) -> Outlook:
 
 
 def training_now() -> list[Ticket]:
-    """What trains on this machine now, as far as its queue knows: runs of this package, each with its ``threads``.
+    """Return the runs of this package that train on this machine now, each with its ``threads``.
 
     For the words beside a forecast, which is of an idle machine: a run that is paused keeps its turn and trains not.
     """
@@ -138,7 +132,7 @@ def training_now() -> list[Ticket]:
 
 
 def _by_status(tickets: Sequence[Ticket]) -> tuple[list[Ticket], list[Ticket], list[Ticket]]:
-    """Those whose turn it is: what trains, what is paused, and what is done while its process comes to its end."""
+    """Return those whose turn it is: what trains, what is paused, and what is done and whose process is ending."""
     found: tuple[list[Ticket], list[Ticket], list[Ticket]] = ([], [], [])
     for ticket in training(tickets):
         status = read_state(ticket.run).status
@@ -148,18 +142,18 @@ def _by_status(tickets: Sequence[Ticket]) -> tuple[list[Ticket], list[Ticket], l
 
 
 def place_of(folder: RunFolder) -> Place | None:
-    """Where a run stands in this machine's queue, at most :data:`LOOK_SECONDS` old; None: it does not wait there."""
+    """Return the place of a run in this machine's queue, at most :data:`LOOK_SECONDS` old; None: it does not wait."""
     return _LATEST.outlook().places.get(str(folder.path))
 
 
 def known_here() -> set[str]:
-    """Folders of runs that train, stand still or wait on this machine, at most :data:`LOOK_SECONDS` ago."""
+    """Return the folders of runs that train, stand still or wait on this machine, at most :data:`LOOK_SECONDS` ago."""
     found = _LATEST.outlook()
     return {ticket.folder for ticket in (*found.training, *found.paused, *found.ending, *found.waiting)}
 
 
 def notice(folder: RunFolder, running: bool, problem: str = "") -> str:
-    """What whoever launches a run must hear of the queue; empty where it trains by itself.
+    """Return the line for whoever launches a run; empty where it trains by itself.
 
     Args:
         running: whether its turn has come.
@@ -172,7 +166,7 @@ def notice(folder: RunFolder, running: bool, problem: str = "") -> str:
 
 
 def shares(found: Outlook) -> str:
-    """That what trains now is more than the machine has cores for, in a sentence; empty where it is not."""
+    """Warn if active runs oversubscribe the CPU; empty where they do not."""
     cores, runs = found.cores, [ticket for ticket in found.training if not ticket.gpus]
     if len(runs) < 2 or found.threads <= cores:
         return ""
@@ -181,12 +175,12 @@ def shares(found: Outlook) -> str:
 
 
 def queued_text(folder: RunFolder, state: RunState) -> str:
-    """What a run in state ``queued`` has to say, in a sentence."""
+    """Return the message of a run in state ``queued``."""
     place = place_of(folder)
     if place is not None:
         return place.text
     # In a shared folder it may wait on another machine.
-    if lock_held(folder) or state.elsewhere:
+    if lock_held(folder) or state.elsewhere or launcher_says(folder):
         return state.message
     return (
         f"the process that waited for its turn is gone, as after a reboot: `workbench resume {folder.id}` queues it "
@@ -197,7 +191,7 @@ def queued_text(folder: RunFolder, state: RunState) -> str:
 def expected_starts(
     tickets: Sequence[Ticket], settings: QueueSettings, remaining: Callable[[Ticket], float | None]
 ) -> dict[str, float | None]:
-    """Seconds until those that wait are expected to start, by run folder; None: unknown.
+    """Return the seconds until those that wait are expected to start, by run folder; None: unknown.
 
     Args:
         remaining: seconds that a run still trains, from now or from its start; None: unknown.
@@ -221,30 +215,14 @@ def expected_starts(
     return {folder: None if math.isinf(start) else start for folder, start in starts.items()}
 
 
-def remaining_seconds(
-    tickets: Sequence[Ticket], seconds_by_shape: Mapping[str, float] | None = None
-) -> Callable[[Ticket], float | None]:
-    """How long each still trains, from its own files and those of the others.
-
-    Args:
-        seconds_by_shape: of runs that have finished.
-    """
-    totals = dict(seconds_by_shape or {})
-    for ticket in training(tickets):
-        total = _measured_total(read_state(ticket.run))
-        if total is not None:
-            totals[shape(_recipe(ticket.folder))] = total
-
-    def remaining(ticket: Ticket) -> float | None:
-        state = read_state(ticket.run)
-        if state.status == "paused":
-            return None  # until somebody resumes it
-        if _prepares(state):
-            return None  # a budget in seconds says nothing of it
-        total = _measured_total(state) or _stated_total(ticket) or totals.get(shape(_recipe(ticket.folder)))
-        return None if total is None else max(0.0, total - state.seconds)
-
-    return remaining
+def remaining_seconds(ticket: Ticket) -> float | None:
+    """Return how long a run still trains, from its own files; None: unknown."""
+    state = read_state(ticket.run)
+    # Paused: until somebody resumes it. A budget in seconds says nothing of preparations.
+    if state.status == "paused" or _prepares(state):
+        return None
+    total = _measured_total(state) or _stated_total(ticket)
+    return None if total is None else max(0.0, total - state.seconds)
 
 
 def _prepares(state: RunState) -> bool:
@@ -252,7 +230,7 @@ def _prepares(state: RunState) -> bool:
 
 
 def about(seconds: float) -> str:
-    """A duration that is a guess, in words.
+    """Return a duration that is a guess, in words.
 
     Example:
         >>> about(20), about(170), about(5000)
@@ -266,40 +244,37 @@ def about(seconds: float) -> str:
 
 
 def _measured_total(state: RunState) -> float | None:
-    """Seconds of a whole run by how far it has come."""
+    """Return the seconds of a whole run by how far it has come."""
     if state.progress < _TELLING or state.seconds < _TELLING_SECONDS:
         return None
     return state.seconds / min(state.progress, 1.0)
 
 
 def _stated_total(ticket: Ticket) -> float | None:
-    budget = _recipe(ticket.folder).get("budget")
+    budget = read_object(ticket.run.recipe).get("budget")
     if isinstance(budget, dict) and budget.get("unit") == "seconds":
         return _positive(budget.get("amount"))
     return _positive(read_object(ticket.run.forecast).get("seconds"))
 
 
+def obstacle(ticket: Ticket, found: Outlook) -> str:
+    """Return what keeps a run that waits from training now: a limit, a GPU or cores; empty where only others do."""
+    busy, limit = [*found.training, *found.paused, *found.ending], found.settings.running_per_owner
+    own = sum(owner_of(each) == owner_of(ticket) for each in busy)
+    if limit is not None and own >= limit:
+        return f"{many(own, 'run')} of {ticket.owner} train, as many as running_per_owner allows"
+    if ticket.gpus:
+        held = [each for each in busy if each.gpu in ticket.gpus]
+        full = len(held) >= found.settings.runs_per_gpu * len(ticket.gpus)
+        return f"all of its {many(len(ticket.gpus), 'GPU')} are taken" if full else ""
+    cores = cores_for(ticket, found.settings)
+    needed, taken = min(ticket.threads, cores), sum(min(each.threads, cores) for each in busy if not each.gpus)
+    return f"it needs {many(needed, 'core')}, and {taken} of {cores} are taken" if needed + taken > cores else ""
+
+
 def _positive(value: Any) -> float | None:
     seconds = number(value)
     return seconds if 0 < seconds < math.inf else None
-
-
-def shape(recipe: Mapping[str, Any]) -> str:
-    """What decides how long a run takes, as a short name: runs of one shape differ in seed, name, or optimizer."""
-    described = json.dumps([recipe.get(axis) for axis in _SHAPE], sort_keys=True)
-    return hashlib.sha256(described.encode()).hexdigest()[:16]
-
-
-def remember_end(folder: RunFolder) -> None:
-    """Keep how long a run that has finished trained, for those that wait; a queue that cannot be written forgets."""
-    queue, state = queue_here(), read_state(folder)
-    if queue is not None and state.status == "finished" and state.seconds > 0:
-        with suppress(OSError):
-            queue.remember(shape(_recipe(str(folder.path))), state.seconds)
-
-
-def _recipe(folder: str) -> dict[str, Any]:
-    return read_object(RunFolder(Path(folder)).recipe)
 
 
 def _or_never(seconds: float | None) -> float:

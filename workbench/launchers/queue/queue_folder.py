@@ -16,19 +16,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from workbench.base.cache_folder import cache_folder
-from workbench.launchers.queue.front import FIRST, SETTLED_NS
 from workbench.launchers.queue.line import in_line
 from workbench.launchers.queue.settings import QueueSettings, read_settings
-from workbench.launchers.queue.ticket import SUFFIX, Ticket, decoded, encoded
-from workbench.store.folder import read_object, write_json
+from workbench.launchers.queue.ticket import RESERVED_SECONDS, SUFFIX, Ticket, decoded, encoded
 from workbench.store.state import lock_held, locked, read_state
 
 QUEUE_VARIABLE = "WORKBENCH_QUEUE"
 OFF = "off"
-_LOCK, _TOOK = "lock", "took.json"
-_KEPT_SHAPES, _LONGEST_TOOK = 500, 1 << 18
+_LOCK = "lock"
+FIRST = 10
+"""In line, who are asked at every sweep whether they are still there."""
 LIMIT_BYTES = 1 << 16
 # On these a lock of one machine may be unknown to another, or to the file server's next start.
 _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "lustre", "gpfs", "ceph", "glusterfs", "beegfs", "9p")
@@ -40,7 +40,7 @@ _KNOWN: dict[Path, dict[str, tuple[Stamp, Ticket | None, int]]] = {}
 
 
 def queue_here() -> Queue | None:
-    """The queue of this machine and user; None where it is switched off."""
+    """Return the queue of this machine and user; None where it is switched off."""
     named = os.environ.get(QUEUE_VARIABLE)
     if named == OFF:
         return None
@@ -58,9 +58,19 @@ class Queue:
     """A queue's folder; holds nothing itself."""
 
     folder: Path
+    SETTLED_NS: ClassVar[int] = 20_000_000
+    """File systems count time in ticks of up to 10 ms: what changed within the same one looks as it did before."""
+
+    def changed(self) -> int:
+        """Return when a ticket or a setting was written last, in nanoseconds.
+
+        Raises:
+            FileNotFoundError: the folder is gone.
+        """
+        return self.folder.stat().st_mtime_ns
 
     def settings(self) -> QueueSettings:
-        """Limits in force."""
+        """Return the limits in force."""
         return read_settings(self.folder)
 
     def prepare(self) -> None:
@@ -97,22 +107,22 @@ class Queue:
             os.close(descriptor)
 
     def tickets(self) -> list[Ticket]:
-        """All that can be read, the dead among them; empty where there is no folder."""
+        """Return all tickets that can be read, the dead among them; none where there is no folder."""
         return [ticket if self.holds(ticket) else replace(ticket, alive=False) for ticket in self.known()]
 
     def known(self) -> list[Ticket]:
-        """As :meth:`tickets`, reading only those that are new or have changed since this process read them.
+        """Return :meth:`tickets`, reading only those that are new or have changed since this process read them.
 
         One that has died since is still alive here: :meth:`holds` asks.
         """
         return [ticket for ticket in self._known().values() if ticket is not None]
 
     def ticket(self, file: str) -> Ticket | None:
-        """One ticket as it is now; None where it is damaged or gone."""
+        """Return one ticket as it is now; None where it is damaged or gone."""
         return self._read(self.folder / file)
 
     def holds(self, ticket: Ticket) -> bool:
-        """Whether a process still holds a ticket. A dead one stays dead: who comes back writes another file."""
+        """Return True if a process still holds a ticket. A dead one stays dead: who comes back writes another file."""
         return ticket.alive and self.alive(ticket.file)
 
     def alive(self, file: str) -> bool:
@@ -122,22 +132,6 @@ class Queue:
                 return True
         ticket = self.ticket(file)
         return ticket is not None and ticket.alive
-
-    def seconds_by_shape(self) -> dict[str, float]:
-        """How long finished runs trained, by what decides it (:func:`.outlook.shape`); the latest ones."""
-        found = read_object(self.folder / _TOOK, limit=_LONGEST_TOOK)
-        return {shape: value for shape, value in found.items() if isinstance(value, (int, float))}
-
-    def remember(self, shape: str, seconds: float) -> None:
-        """Keep how long a finished run trained, for those that wait.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        with self.locked():
-            kept = {name: value for name, value in self.seconds_by_shape().items() if name != shape}
-            latest = list(kept.items())[1 - _KEPT_SHAPES :]
-            write_json(self.folder / _TOOK, dict([*latest, (shape, round(seconds, 1))]), durable=False)
 
     def sweep(self) -> tuple[list[Ticket], list[str]]:
         """Remove what is dead and of no more use, under the lock.
@@ -213,7 +207,7 @@ class Queue:
                     stamp = status.st_ino, status.st_mtime_ns, status.st_size
                     known = before.get(entry.name)
                     # What has changed a moment ago may change again within the same tick of the clock.
-                    if known is None or known[0] != stamp or known[2] < stamp[1] + SETTLED_NS:
+                    if known is None or known[0] != stamp or known[2] < stamp[1] + self.SETTLED_NS:
                         known = stamp, self._read(Path(entry.path)), time.time_ns()
                     found[entry.name] = known
         _KNOWN[self.folder] = found
@@ -235,6 +229,8 @@ class Queue:
         if ticket is None or ticket.file != path.name:
             return None
         # A supervisor that was killed takes its trainer with it; where the system cannot, the trainer keeps its place.
+        # One that was just launched has a place before its supervisor is there to hold it.
+        held = held or 0 < ticket.reserved - time.time() <= RESERVED_SECONDS
         return replace(ticket, uid=uid, alive=held or (ticket.running and lock_held(ticket.run)))
 
 
@@ -247,7 +243,7 @@ def _held(path: Path) -> bool:
 
 
 def _on_network(folder: Path) -> bool:
-    """Whether a folder lies, or would lie, on a file system of another machine."""
+    """Return True if a folder lies, or would lie, on a file system of another machine."""
     try:
         mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
     except OSError:

@@ -13,6 +13,7 @@ from workbench.store.folder import read_json, write_json
 
 FILE = "settings.json"
 LARGEST = 100_000
+LARGEST_PRIORITY = 1000
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,32 @@
-"""A run's turn: waiting for it, taking it, giving it back. Held by a process, through a descriptor of its ticket."""
+"""A run's turn: reserved at its launch, then held by its supervisor, which waits for it, keeps it and gives it back."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from dataclasses import replace
 
 from workbench.base.errors import RunError
-from workbench.launchers.queue.front import FIRST, Front, begin_look, read_front, write_front
+from workbench.launchers.launched import Launched
 from workbench.launchers.queue.line import entered, in_line, next_of, owner_of, training
 from workbench.launchers.queue.queue_folder import LIMIT_BYTES, Queue, queue_here
-from workbench.launchers.queue.ticket import Ticket, decoded, present_owner, ticket_of
+from workbench.launchers.queue.ticket import RESERVED_SECONDS, Ticket, decoded, present_owner, ticket_of
+from workbench.store import control
 from workbench.store.folder import RunFolder
+from workbench.store.state import write_state
 
-TICKET_VARIABLE = "WORKBENCH_TICKET_DESCRIPTOR"
 KEEP_SECONDS = 2.0
 PATIENCE_SECONDS = 10.0
 """For who does not take its turn; then the next one does."""
+LOOK_SECONDS = 0.2
+WAITING = "waiting for its turn on this machine"
+STOPPED = "taken out of the queue before it began"
+ABANDONED = "the process that launched this run has ended"
+QUEUED_BY = ("local", "inline")
+"""Launchers whose runs take turns in the queue of this machine; that of others is elsewhere."""
 
 
 class Turn:
@@ -31,26 +38,23 @@ class Turn:
 
     Attributes:
         problem: why the run does without the queue, or what was found wrong in it; empty as a rule.
-        position: at the last look; 1 is next, and those far behind are not told apart.
+        position: at the last look; 1 is next.
     """
 
     def __init__(self, queue: Queue | None, ticket: Ticket, descriptor: int | None, problem: str = "") -> None:
         self.ticket, self.problem = ticket, problem
         self._queue, self._descriptor = queue, descriptor
         self.position = 1
-        self._front: Front | None = None
+        # When the folder had changed last, and the tickets on whose holders the answer depended: None before a look,
+        # and while it is somebody else's turn to begin.
+        self._seen: tuple[int, Set[str]] | None = None
         self._could: dict[str, float] = {}
         self._kept_at = self._decides_at = 0.0
 
     @property
     def running(self) -> bool:
-        """Whether it may train."""
+        """True when it may train."""
         return self._descriptor is None or self.ticket.running
-
-    @property
-    def descriptors(self) -> dict[str, int]:
-        """What a process must inherit to hold the turn, by the variable that tells it the number."""
-        return {} if self._descriptor is None else {TICKET_VARIABLE: self._descriptor}
 
     @property
     def gpu(self) -> str:
@@ -67,8 +71,7 @@ class Turn:
             # Somebody may have emptied the cache.
             self._queue.prepare()
             with self._queue.locked():
-                if not self._told(self._queue):
-                    self._look(self._queue)
+                self._look(self._queue)
         except OSError as error:
             self._do_without(error)
         return self.running
@@ -86,11 +89,22 @@ class Turn:
                 with self._queue.locked():
                     self._write_anew(self._queue)
 
-    def hand_over(self) -> None:
-        """Let go without giving the turn back: another process has inherited it."""
+    def drop(self) -> None:
+        """Let go of the ticket without giving the turn back, for another process to hold it."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+    def pass_on(self) -> None:
+        """Drop the ticket for a supervisor that is about to take its place.
+
+        Raises:
+            OSError: the ticket cannot be written; it is held still.
+        """
+        if self._queue is not None and self._descriptor is not None:
+            with self._queue.locked():
+                self._queue.change(replace(self.ticket, reserved=time.time() + RESERVED_SECONDS))
+            self.drop()
 
     def leave(self) -> None:
         """Give the turn back, or the place in the queue."""
@@ -100,31 +114,18 @@ class Turn:
         with suppress(OSError):
             if self._in_place(self._queue):
                 (self._queue.folder / self.ticket.file).unlink(missing_ok=True)
-        self.hand_over()
+        self.drop()
 
     def _nothing_new(self, queue: Queue) -> bool:
-        front = self._front
-        # While there is room for somebody else, who is about to take it, the next look is not spared.
-        if front is None or front.next or not front.settled:
+        if self._seen is None:
             return False
         # Who comes or goes changes the folder; who is killed lets go of a lock.
         with suppress(FileNotFoundError):
-            return queue.folder.stat().st_mtime_ns == front.changed and all(map(queue.alive, front.held))
+            return queue.changed() == self._seen[0] and all(map(queue.alive, self._seen[1]))
         return False
 
-    def _told(self, queue: Queue) -> bool:
-        """Whether what somebody's last look found says that this run's turn has not come."""
-        front, mine = read_front(queue.folder), queue.ticket(self.ticket.file)
-        if front is None or mine is None or mine.running or not self._in_place(queue) or mine.file in front.next:
-            return False
-        if not all(map(queue.alive, front.held)):
-            return False
-        self.ticket = mine
-        self._see(front)
-        return not self._silent()
-
     def _look(self, queue: Queue) -> None:
-        """Read what is new, take the turn if it has come, and tell the others that wait."""
+        """Read what is new, and take the turn if it has come."""
         mine = queue.ticket(self.ticket.file) if self._in_place(queue) else None
         if mine is None:
             # Deleted or damaged, and those of what trains perhaps as well: they come back within that time.
@@ -134,27 +135,20 @@ class Turn:
         self.ticket = mine
         if mine.running or time.monotonic() < self._decides_at:
             return
-        changed, looked = begin_look(queue.folder)
+        changed = queue.changed()
         line = _Line(queue, mine, queue.known())
         could = line.could()
-        held = tuple(sorted({*_files(line.now), *line.asked}))
-        front = Front(changed, looked, held, _files(each for each, _ in could), _files(line.waiting[:FIRST]))
-        self._see(front)
-        silent = self._silent()
+        others = {each.file for each, _ in could if each is not mine}
+        self._could = {file: self._could.get(file, time.monotonic()) for file in others}
+        self.position = 1 + line.waiting.index(mine)
+        # Re-read: another run was admitted but has not started. File systems count time in ticks, too.
+        settled = not others and time.time_ns() > changed + queue.SETTLED_NS
+        self._seen = (changed, {each.file for each in line.now} | line.asked) if settled else None
+        # Suspended, or on a disk that hangs.
+        silent = {file for file, since in self._could.items() if time.monotonic() - since > PATIENCE_SECONDS}
         self.ticket = line.started(line.could(silent) if silent else could)
         if self.ticket.running:
             queue.change(self.ticket)
-        else:
-            write_front(queue.folder, front)
-
-    def _see(self, front: Front) -> None:
-        self._front, self.position = front, front.position(self.ticket.file)
-        others = set(front.next) - {self.ticket.file}
-        self._could = {file: self._could.get(file, time.monotonic()) for file in others}
-
-    def _silent(self) -> set[str]:
-        """Those whose turn came a while ago and who have not taken it: suspended, or on a disk that hangs."""
-        return {file for file, since in self._could.items() if time.monotonic() - since > PATIENCE_SECONDS}
 
     def _in_place(self, queue: Queue) -> bool:
         assert self._descriptor is not None
@@ -165,16 +159,16 @@ class Turn:
 
     def _write_anew(self, queue: Queue) -> None:
         new = queue.create(self.ticket)
-        self.hand_over()
+        self.drop()
         self._descriptor = new
 
     def _do_without(self, error: OSError) -> None:
         self.problem = _without(self._queue, error)
-        self.hand_over()
+        self.drop()
 
 
 class _Line:
-    """What trains, and who waits, as one of those who wait finds it under the lock.
+    """The tickets that train and wait, as one of those who wait finds them under the lock.
 
     Args:
         mine: its own ticket, which nobody need hold yet.
@@ -191,17 +185,17 @@ class _Line:
         self.asked: set[str] = set()
 
     def could(self, without: Set[str] = frozenset()) -> list[tuple[Ticket, str]]:
-        """Those whose turn has come, each with its GPU, as if those of these files were not there."""
+        """Return those whose turn has come, each with its GPU, as if those of these files were not there."""
         line = [each for each in self.waiting if each.file not in without] if without else self.waiting
         return next_of(self.now, line, self._settings, self._holds)
 
     def started(self, could: Iterable[tuple[Ticket, str]]) -> Ticket:
-        """One's own ticket, with its turn if it is among them."""
+        """Return one's own ticket, with its turn if it is among them."""
         found = [replace(each, running=True, gpu=gpu) for each, gpu in could if each is self._mine]
         return found[0] if found else self._mine
 
     def at_once(self) -> Ticket:
-        """One's own ticket, with its turn whatever else trains, on the GPU that the fewest have taken."""
+        """Return one's own ticket, with its turn whatever else trains, on the GPU that the fewest have taken."""
         taken = Counter(each.gpu for each in self.now)
         return replace(self._mine, running=True, gpu=min(self._mine.gpus, key=lambda gpu: taken[gpu], default=""))
 
@@ -211,54 +205,113 @@ class _Line:
         return held
 
 
-def _files(tickets: Iterable[Ticket]) -> tuple[str, ...]:
-    return tuple(each.file for each in tickets)
-
-
-def enter(folder: RunFolder, *, wait: bool = True, priority: int = 0) -> Turn:
+def enter(folder: RunFolder, *, wait: bool = True, priority: int = 0, reserved: float = 0.0) -> Turn:
     """Take a place in this machine's queue for a run, and its turn at once where there is room.
+
+    A run that has a place already keeps it, and its turn where that was reserved.
 
     Args:
         wait: else its turn comes now, whatever else trains.
+        reserved: Unix time until which the place counts as taken although nobody holds it.
 
     A queue that cannot be used keeps no run from training: it begins, and :attr:`Turn.problem` says why.
     """
     queue = queue_here()
-    ticket = ticket_of(folder, priority)
+    ticket = replace(ticket_of(folder, priority), reserved=reserved)
     if queue is None:
         return Turn(None, ticket, None)
     try:
         queue.prepare()
         with queue.locked():
             tickets, damaged = queue.sweep()
-            ticket = replace(entered(ticket, tickets), entered=time.time())
+            ticket, going = replace(entered(ticket, tickets), entered=time.time()), False
             for each in tickets:
-                # It waited before, and its process is gone.
                 if each.folder == ticket.folder:
                     kept = {name: getattr(each, name) for name in ("round", "number", "priority", "entered")}
-                    ticket = replace(ticket, **kept)
+                    ticket, going = replace(ticket, **kept), each.running and each.alive
+                    gpu = each.gpu
             # Here, so that many who enter look once each.
             line = _Line(queue, ticket, tickets)
-            ticket = line.started(line.could()) if wait else line.at_once()
+            if going:
+                ticket = replace(ticket, running=True, gpu=gpu)
+            else:
+                ticket = line.started(line.could()) if wait else line.at_once()
             return Turn(queue, ticket, queue.create(ticket), _removed(damaged))
     except OSError as error:
         return Turn(None, ticket, None, _without(queue, error))
 
 
-def inherited(folder: RunFolder) -> Turn | None:
-    """The turn that the parent process passed on, if it is this run's."""
-    # Removed, since in a grandchild the same number would stand for another file.
-    text = os.environ.pop(TICKET_VARIABLE, "")
-    queue = queue_here()
-    if queue is None or not text.isdigit():
-        return None
-    ticket = queue.ticket(Ticket(str(folder.path)).file)
-    turn = None if ticket is None else Turn(queue, ticket, int(text))
-    # A number proves nothing.
-    if turn is None or not turn._in_place(queue):
-        return None
-    os.set_inheritable(int(text), False)
-    return turn
+def reserve(folder: RunFolder, *, wait: bool, priority: int) -> tuple[Ticket, str]:
+    """Take a place for a run whose supervisor is about to start; returns the ticket, and a problem of the queue."""
+    turn = enter(folder, wait=wait, priority=priority, reserved=time.time() + RESERVED_SECONDS)
+    ticket = replace(turn.ticket, running=turn.running)
+    turn.drop()
+    return ticket, turn.problem
+
+
+def turn_of(folder: RunFolder) -> Turn:
+    """Take the place of a run as its launcher reserved it; runs of launchers elsewhere need none."""
+    launched = Launched.read(folder)
+    if launched.on not in QUEUED_BY:
+        return Turn(None, ticket_of(folder), None)
+    priority = launched.knobs.get("priority", 0)
+    wait = bool(launched.knobs.get("wait", True))
+    return enter(folder, wait=wait, priority=priority if isinstance(priority, int) else 0)
+
+
+def give_up(ticket: Ticket) -> None:
+    """Remove the ticket of a run that nobody will train."""
+    if (queue := queue_here()) is not None:
+        with suppress(OSError):
+            (queue.folder / ticket.file).unlink(missing_ok=True)
+
+
+def mark_waiting(folder: RunFolder, ticket: Ticket) -> None:
+    """Have the state of a run say that it waits, where it does.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if not ticket.running:
+        write_state(folder, status="queued", message=WAITING)
+
+
+def wait_for_turn(folder: RunFolder, lock: int, turn: Turn, abandoned: Callable[[], bool]) -> str:
+    """Wait until the run may train; returns nothing then, else why it will not.
+
+    That is :data:`STOPPED`, and by whom, or :data:`ABANDONED`.
+
+    Args:
+        lock: descriptor of the run's lock.
+        abandoned: returns True once the process that the run is tied to has ended.
+    """
+    if turn.claim():
+        return ""
+    while not turn.claim():
+        # Deleted or moved away with its folder: nothing of it is to come back.
+        if os.fstat(lock).st_nlink == 0 or not folder.lock.exists():
+            return STOPPED
+        if abandoned():
+            return ABANDONED
+        if why := obeyed_stop(folder):
+            return why
+        # Whoever comes later looks less often: a hundred that wait must not take cores from the one that trains.
+        time.sleep(LOOK_SECONDS * min(turn.position, 10))
+    with suppress(OSError):
+        write_state(folder, status="starting", message="starting")
+    return ""
+
+
+def obeyed_stop(folder: RunFolder) -> str:
+    """Answer a stop; returns why the run ends then, else nothing. All else that was asked waits for the trainer."""
+    for request in control.pending(folder):
+        if request.verb == "stop":
+            refused = control.refusal(folder, request)
+            with suppress(OSError):
+                control.answer(folder, request.id, not refused, refused or STOPPED)
+            if not refused:
+                return f"{STOPPED}, by {request.by or 'somebody'}"
+    return ""
 
 
 def check_room() -> None:

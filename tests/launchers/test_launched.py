@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.launchers.launch_environment import launch_environment, launch_environment_of
+from workbench.launchers.launched import Launched, launch_environment_of, working_folder
 from workbench.store.folder import RunFolder, write_json
 
 
@@ -29,9 +29,9 @@ def test_no_secrets_are_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     monkeypatch.setenv("HF_TOKEN", "secret")
     monkeypatch.setenv("JUPYTER_TOKEN", "secret")
-    kept = launch_environment()
-    assert kept["python"] == sys.executable
-    assert kept["settings"]["CUDA_VISIBLE_DEVICES"] == "1"
+    kept = Launched.here("local", "/")
+    assert kept.python == sys.executable
+    assert kept.settings["CUDA_VISIBLE_DEVICES"] == "1"
     assert "secret" not in str(kept)
 
 
@@ -69,3 +69,11 @@ def test_a_folder_of_somebody_else_is_not_trusted(folder: RunFolder, python: str
 def test_a_python_that_is_gone_leaves_this_one(folder: RunFolder, named: object) -> None:
     write(folder, python=named, settings={})
     assert launch_environment_of(folder)[0] == sys.executable
+
+
+def test_a_resume_starts_where_the_run_was_launched(folder: RunFolder, tmp_path: Path) -> None:
+    for launched in ([], {"on": "local"}, {"folder": 3}, {"folder": "/gone"}):
+        write_json(folder.launched, launched)
+        assert working_folder(folder) == Path.cwd()
+    write_json(folder.launched, {"on": "inline", "folder": str(tmp_path), "pid": "x"})
+    assert working_folder(folder) == tmp_path

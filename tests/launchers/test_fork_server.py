@@ -9,8 +9,10 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import psutil
 import pytest
@@ -20,35 +22,35 @@ from tests.launchers.queue.conftest import queue
 from tests.tiny_runs import tiny_recipe, wait_until
 from workbench.client.launch import launch
 from workbench.client.run import Run
-from workbench.launchers import held
-from workbench.launchers.launcher import module_command
+from workbench.launchers import fork_server
+from workbench.launchers.launched import Launched
 from workbench.launchers.local import wait_for_supervisors
+from workbench.launchers.processes import module_command
 from workbench.launchers.queue.outlook import training_now
 from workbench.launchers.queue.queue_folder import Queue
 from workbench.launchers.supervisor import TRAINER
 from workbench.store.folder import RunFolder, read_object
-from workbench.store.order import Order
-from workbench.store.state import LOCK_VARIABLE, lock_held, take_lock
+from workbench.store.state import lock_held
 
 __all__ = ["queue"]
 
 
 @pytest.fixture
-def template(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
+def server(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
     """A process that this one holds; gone with the test, and whoever follows it."""
     # As outside of tests, where libraries may start a thread for each core.
-    for variable in (held.VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    for variable in (fork_server.VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         monkeypatch.delenv(variable, raising=False)
     # Not the one that all tests share.
-    monkeypatch.setenv(held.FOLDER_VARIABLE, "")
-    monkeypatch.setattr(held, "_held", [])
+    monkeypatch.setenv(fork_server.FOLDER_VARIABLE, "")
+    monkeypatch.setattr(fork_server, "_held", [])
     # However busy the machine is.
-    monkeypatch.setattr(held, "LOADING_SECONDS", 60.0)
-    monkeypatch.setattr(held, "ANSWER_SECONDS", 10.0)
+    monkeypatch.setattr(fork_server, "LOADING_SECONDS", 60.0)
+    monkeypatch.setattr(fork_server, "ANSWER_SECONDS", 10.0)
     # Who launches earlier does not wait for that.
-    held.hold(after_seconds=600.0)
-    yield held._held[0].process
-    held.release()
+    fork_server.hold(after_seconds=600.0)
+    yield fork_server._held[0].process
+    fork_server.release()
 
 
 def launched(corpus: Path, root: Path) -> tuple[Run, psutil.Process]:
@@ -66,7 +68,7 @@ def shown(process: psutil.Process) -> list[str]:
 
 @pytest.mark.process
 def test_runs_are_forked_and_know_nothing_of_each_other(
-    corpus: Path, root: Path, template: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: Path, root: Path, server: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Read after torch was loaded, so that it may be set until a launch.
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "later"))
@@ -75,7 +77,7 @@ def test_runs_are_forked_and_know_nothing_of_each_other(
     for run, trainer in runs:
         supervisor = trainer.parent()
         assert supervisor is not None
-        assert (supervisor.pid, supervisor.ppid()) == (read_object(run.folder.launched)["pid"], template.pid)
+        assert (supervisor.pid, supervisor.ppid()) == (Launched.read(run.folder).handle["pid"], server.pid)
         assert os.getsid(supervisor.pid) == supervisor.pid
         assert os.getpgid(trainer.pid) == trainer.pid
         assert shown(trainer) == module_command(TRAINER, str(run.folder.path))
@@ -91,7 +93,7 @@ def test_runs_are_forked_and_know_nothing_of_each_other(
     assert "was killed (signal 9, SIGKILL)" in killed.state.error
     wait_until(lambda: not lock_held(killed.folder), 30, "the supervisor's end")
     # They outlive whoever forked them, and end as they should.
-    held.release()
+    fork_server.release()
     other.stop()
     wait_until(lambda: other.status == "stopped", 30, "the stop")
     assert wait_for_supervisors(30)
@@ -99,18 +101,18 @@ def test_runs_are_forked_and_know_nothing_of_each_other(
 
 @pytest.mark.process
 def test_a_run_that_has_waited_is_forked_once_its_turn_has_come(
-    corpus: Path, root: Path, queue: Queue, template: subprocess.Popen[bytes]
+    corpus: Path, root: Path, queue: Queue, server: subprocess.Popen[bytes]
 ) -> None:
     first, _ = launched(corpus, root)
     second, third = (launch(tiny_recipe(corpus, steps=100_000), runs_dir=root, name=name) for name in "bc")
-    waiting = [psutil.Process(read_object(run.folder.launched)["pid"]) for run in (second, third)]
+    waiting = [psutil.Process(Launched.read(run.folder).handle["pid"]) for run in (second, third)]
     assert all(each.ppid() == os.getpid() for each in waiting), "what waits must not keep torch in memory"
     first.stop()
     wait_until(lambda: second.state.step >= 1, 90, "the first step of the second")
     trainer = psutil.Process(second.state.pid)
     supervisor = trainer.parent()
     assert supervisor is not None
-    assert supervisor.ppid() == template.pid
+    assert supervisor.ppid() == server.pid
     assert lock_held(second.folder)
     assert third.status == "queued", "the turn went over with the run"
     assert [ticket.folder for ticket in training_now()] == [str(second.folder.path)]
@@ -124,11 +126,11 @@ def test_a_run_that_has_waited_is_forked_once_its_turn_has_come(
 
 
 @pytest.mark.process
-def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path, template: subprocess.Popen[bytes]) -> None:
+def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path, server: subprocess.Popen[bytes]) -> None:
     run, trainer = launched(corpus, root)
     supervisor = trainer.parent()
     assert supervisor is not None
-    assert supervisor.ppid() == template.pid
+    assert supervisor.ppid() == server.pid
     supervisor.kill()
     wait_until(lambda: not trainer.is_running() or trainer.status() == psutil.STATUS_ZOMBIE, what="the trainer's end")
     wait_until(lambda: run.status == "lost", what="the loss")
@@ -137,29 +139,25 @@ def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path, template
 @pytest.mark.process
 @pytest.mark.parametrize("why", ["another environment", "no answer", "ended"])
 def test_what_does_not_fit_is_left(
-    folder: RunFolder, root: Path, template: subprocess.Popen[bytes], why: str, monkeypatch: pytest.MonkeyPatch
+    folder: RunFolder, root: Path, server: subprocess.Popen[bytes], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if why == "another environment":
         monkeypatch.setenv("OMP_NUM_THREADS", "7")
     elif why == "no answer":
-        monkeypatch.setattr(held, "LOADING_SECONDS", 0.1)
-        template.send_signal(signal.SIGSTOP)
+        monkeypatch.setattr(fork_server, "LOADING_SECONDS", 0.1)
+        server.send_signal(signal.SIGSTOP)
     else:
-        template.kill()
-        template.wait()
-    lock = take_lock(folder)
-    with folder.log.open("wb") as log:
-        order = Order([str(folder.path)], str(folder.path), {}, log.fileno(), {LOCK_VARIABLE: lock})
-        assert held.hand_over(order) is None
-    os.close(lock)
-    assert not lock_held(folder), "it must not keep the lock of a run that somebody else trains"
+        server.kill()
+        server.wait()
+    assert fork_server.hand_over([str(folder.path)], {}) is None
+    assert not lock_held(folder)
 
 
 @pytest.mark.process
-def test_a_process_below_uses_the_same_one(template: subprocess.Popen[bytes]) -> None:
+def test_a_process_below_uses_the_same_one(server: subprocess.Popen[bytes]) -> None:
     code = (
-        "from workbench.launchers import held; held.hold()\n"
-        "print(held._held, held._connected(held._folder() / held._surroundings()))"
+        "from workbench.launchers import fork_server; fork_server.hold()\n"
+        "print(fork_server._held, fork_server._connected(fork_server._folder() / fork_server._surroundings()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("[] <socket")
@@ -167,37 +165,37 @@ def test_a_process_below_uses_the_same_one(template: subprocess.Popen[bytes]) ->
 
 @pytest.mark.process
 def test_under_other_surroundings_another_takes_its_place(
-    template: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+    server: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = held._folder()
+    folder = fork_server._folder()
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    assert held.hold(after_seconds=600.0)
-    assert template.poll() is not None
-    assert not held.hold(), "who finds one has nothing to let go of"
-    assert (len(held._held), held._folder()) == (1, folder)
-    held._connected(held._held[0].path).close()
+    assert fork_server.hold(after_seconds=600.0)
+    assert server.poll() is not None
+    assert not fork_server.hold(), "who finds one has nothing to let go of"
+    assert (len(fork_server._held), fork_server._folder()) == (1, folder)
+    fork_server._connected(fork_server._held[0].path).close()
     # What Jupyter tells its kernels, and a user tells pip, is nothing to a trainer.
     for variable in ("IPYTHONDIR", "JUPYTERLAB_SETTINGS_DIR", "JUPYTER_PATH", "PIP_INDEX_URL"):
         monkeypatch.setenv(variable, "elsewhere")
-    assert held._held[0].path.name == held._surroundings()
+    assert fork_server._held[0].path.name == fork_server._surroundings()
 
 
 @pytest.mark.process
 def test_whoever_used_one_of_a_process_above_holds_its_own_once_that_has_ended(
-    template: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+    server: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the driver of a race whose kernel has ended."""
-    (above,) = held._held
-    monkeypatch.setattr(held, "_held", [])
-    assert not held.hold(after_seconds=600.0), "it is found by the environment"
+    (above,) = fork_server._held
+    monkeypatch.setattr(fork_server, "_held", [])
+    assert not fork_server.hold(after_seconds=600.0), "it is found by the environment"
     above.lifeline.close()
-    template.wait(timeout=10)
-    assert held.hand_over(Order([], os.getcwd(), {}, 1, {})) is None
-    (own,) = held._held
+    server.wait(timeout=10)
+    assert fork_server.hand_over([], {}) is None
+    (own,) = fork_server._held
     assert own.process.poll() is None
-    held.release()
-    assert held.hand_over(Order([], os.getcwd(), {}, 1, {})) is None
-    assert held._held == [], "who let go wants none"
+    fork_server.release()
+    assert fork_server.hand_over([], {}) is None
+    assert fork_server._held == [], "who let go wants none"
 
 
 def test_whoever_has_a_thousand_files_open_hears_the_answer() -> None:
@@ -206,27 +204,27 @@ def test_whoever_has_a_thousand_files_open_hears_the_answer() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs, socket.socket(fileno=fcntl.fcntl(ours.fileno(), fcntl.F_DUPFD, 1500)) as channel:
         theirs.send(b"17")
-        assert held._answer(channel, 5.0) == b"17"
-        assert held._answer(channel, 0.0) == b""
+        assert fork_server._answer(channel, 5.0) == b"17"
+        assert fork_server._answer(channel, 0.0) == b""
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 @pytest.mark.parametrize("why", ["switched off", "little memory"])
 def test_none_is_held_where_that_is_not_wanted(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(held.FOLDER_VARIABLE, "")
-    monkeypatch.setattr(held, "_held", [])
+    monkeypatch.setenv(fork_server.FOLDER_VARIABLE, "")
+    monkeypatch.setattr(fork_server, "_held", [])
     if why == "little memory":
-        monkeypatch.setattr(held, "LEAST_BYTES", 1 << 60)
+        monkeypatch.setattr(fork_server, "LEAST_BYTES", 1 << 60)
     else:
-        monkeypatch.setenv(held.VARIABLE, "off")
-    held.hold()
-    assert held._held == []
+        monkeypatch.setenv(fork_server.VARIABLE, "off")
+    fork_server.hold()
+    assert fork_server._held == []
 
 
 @pytest.mark.parametrize("notebook", [True, False])
 def test_whoever_composes_in_a_notebook_has_one(notebook: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     held_by: list[str] = []
-    monkeypatch.setattr(held, "hold", lambda: held_by.append("the kernel"))
+    monkeypatch.setattr(fork_server, "hold", lambda: held_by.append("the kernel"))
     modules = {name: module for name, module in sys.modules.items() if name != "ipykernel"}
     monkeypatch.setattr(sys, "modules", modules | ({"ipykernel": sys} if notebook else {}))
     monkeypatch.delitem(vars(workbench), "Recipe", raising=False)
@@ -239,16 +237,32 @@ def test_whoever_composes_in_a_notebook_has_one(notebook: bool, monkeypatch: pyt
 @pytest.mark.process
 def test_it_ends_with_whoever_holds_it_and_leaves_nothing() -> None:
     code = (
-        "import os, time; from workbench.launchers import held\n"
-        "held.hold(); print(held._held[0].process.pid); print(held._folder(), flush=True); time.sleep(600)"
+        "import os, time; from workbench.launchers import fork_server\n"
+        "fork_server.hold(); print(fork_server._held[0].process.pid);"
+        " print(fork_server._folder(), flush=True); time.sleep(600)"
     )
-    environment = os.environ | {held.FOLDER_VARIABLE: "", held.VARIABLE: "on"}
+    environment = os.environ | {fork_server.FOLDER_VARIABLE: "", fork_server.VARIABLE: "on"}
     holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
     assert holder.stdout is not None
-    template = psutil.Process(int(holder.stdout.readline()))
+    server = psutil.Process(int(holder.stdout.readline()))
     folder = Path(holder.stdout.readline().strip())
     assert len(list(folder.iterdir())) == 1
     holder.kill()
     holder.communicate()
-    template.wait(60)
+    server.wait(60)
     assert not folder.exists()
+
+
+def test_a_module_is_stale_once_its_file_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "edited.py"
+    file.write_text("")
+    module = ModuleType("edited")
+    module.__file__ = str(file)
+    monkeypatch.setattr(sys, "modules", {"edited": module, "not a file": ModuleType("x"), "os": os})
+    now = time.time() + 10
+    assert not fork_server.stale(now)
+    os.utime(file, (now + 5, now + 5))
+    assert fork_server.stale(now)
+    assert not fork_server.stale(now + 10)
+    file.unlink()
+    assert fork_server.stale(now + 10)

@@ -1,17 +1,43 @@
-"""Modules of this package that need more than a watcher has (torch, plotly), run in a process of their own."""
+"""Processes of this package: how they are called, what surrounds them, and one that runs a module to its end."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 from workbench.base.errors import RunError
-from workbench.launchers.launcher import child_environment, module_command
+from workbench.base.heap_settings import heap_settings
 from workbench.store.folder import RunFolder
 
 
+def module_command(module: str, *arguments: str) -> list[str]:
+    """Return argv that runs a module of this package in this Python.
+
+    ``-P``: nothing in the working folder shadows a module.
+    """
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def child_environment(**extra: str) -> dict[str, str]:
+    """Return the environment of a process that this one starts; what the user has set stands."""
+    environment = {**os.environ, **extra}
+    environment |= heap_settings(environment)
+    # Set by Jupyter for its kernels; our processes draw to files.
+    if environment.get("MPLBACKEND", "").startswith("module://matplotlib_inline"):
+        del environment["MPLBACKEND"]
+    home = str(Path(__file__).parents[2])
+    if Path(home).name not in ("site-packages", "dist-packages"):
+        # A source tree that is not installed is importable here only through sys.path.
+        known = environment.get("PYTHONPATH", "")
+        if home not in known.split(os.pathsep):
+            environment["PYTHONPATH"] = home + (os.pathsep + known if known else "")
+    return environment
+
+
 def run_module(folder: RunFolder, module: str, *arguments: str, seconds: float | None = None) -> None:
-    """Run a module about a run and wait for its end; its warnings go to stderr.
+    """Run a module about a run, which needs more than a watcher has (torch, plotly); its warnings go to stderr.
 
     Args:
         seconds: after which it is ended; None for as long as it takes.
