@@ -63,7 +63,6 @@ class Run(Awaited["Result"]):
     """
 
     def __init__(self, run: str | Path | RunFolder, runs_dir: str | Path | None = None) -> None:
-        # A path through `find` as well, so that a link or a mistyped folder is told the same way as an id.
         self.folder = run if isinstance(run, RunFolder) else find(*typed(run, runs_dir))
 
     @property
@@ -224,7 +223,7 @@ class Run(Awaited["Result"]):
         return restart(self.folder, state)
 
     def fork(
-        self, step: int | None = None, *, on: str | Launcher = "local", say: Log | None = print, **changes: Any
+        self, step: int | None = None, *, on: Launcher | str = "local", say: Log | None = print, **changes: Any
     ) -> Run:
         """Continue from a checkpoint of this run in a new run, with an edited recipe; returns at once.
 
@@ -302,7 +301,6 @@ class Run(Awaited["Result"]):
         """
         status = self.status
         if status in FINAL:
-            # A request to a run that nobody trains would lie there unread: said now, with the way out.
             raise RunError(f"run '{self.id}' cannot {verb}: it is {status}{way_on(self.folder, status, verb)}")
         request = control.send(self.folder, verb, controller=controller, take_over=take_over, **arguments)
         if verb == "stop" and status == "queued":
