@@ -46,62 +46,51 @@ class Unhashable(nn.Linear):
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        (nn.Linear(8, 3), PLD, "decides layer by layer, and Linear has no torch.nn.ModuleList .* use depth 'full'"),
-        (nn.Sequential(nn.Sequential(nn.Linear(8, 3), nn.ReLU())), PLD, "layers='0' names a torch.nn.Sequential"),
+        (nn.Linear(8, 3), PLD, "decides layer by layer, and Linear has no list of layers .* use depth 'full'"),
+        (nn.Sequential(nn.Sequential(nn.Linear(8, 3), nn.ReLU())), PLD, "name one, as in layers='0'"),
         (Uneven(8, 16, 3), PLD, r"layer 1 makes \(16, 16\) of \(16, 8\), and a layer that is left out passes"),
-        (Straight(8, 8, 8), PLD, "a Linear .* nor ends in a norm; set depth.rescale to false or use depth 'full'$"),
-        (Straight(8, 8, 8, 8, 8), {"depth": "raptr"}, "a Linear .*; set depth.scaling to 'none' or use depth 'full'$"),
+        (Straight(8, 8, 8), PLD, "a Linear .* nor ends in a norm; set depth.rescale to false .* use depth 'full'$"),
+        (Straight(8, 8, 8, 8, 8), {"depth": "raptr"}, "a Linear .*depth.scaling to 'none'.* use depth 'full'$"),
         (Uneven(8, 8, 8), PLD, "layer 2 is not called with the output of layer 1"),
         *(
-            (Outside(8, 8, 8, 8, 8), {"depth": depth}, "leaves layers out, .* residual by themselves: layer 2 is not")
+            (Outside(8, 8, 8, 8, 8), {"depth": depth}, "cannot be carried out .*: layer 2 is not")
             for depth in (
-                "progressive_drop",
                 {"kind": "progressive_drop", "rescale": False},
                 {"kind": "raptr", "scaling": "none"},
                 {"kind": "stacking", "shares": [1, 1], "initial": "copy"},
             )
         ),
-        (Two(), PLD, "several stacks, 'encoder.blocks', 'decoder.blocks'; say which one"),
+        (Two(), PLD, "several stacks, 'encoder.blocks', 'decoder.blocks'; name one"),
         (stacked(), PLD | {"layers": "block"}, "did you mean 'blocks'"),
         (stacked(), {"layers": "first"}, "'first' is a Linear; name a torch.nn.ModuleList .* such as 'blocks'"),
         (stacked(), {"depth": "grow_width"}, "models of several widths, and yours cannot be built"),
         (stacked(), {"depth": {"kind": "stacking", "initial": "zero_output"}}, "depth.initial.*'zero_output'"),
         (stacked(), {"depth": "pld"}, "depth.kind: unknown value 'pld'"),
         (stacked(), {"optimizer": "sophia"}, "optimizer.*own_loss|objective.*sophia|sophia"),
-        (stacked(), {"objective": "masked"}, "a recipe's objective has no place; say the loss with"),
+        (stacked(), {"objective": "masked"}, "'objective'.* model, data and loss are your own"),
         (stacked(), {"optimiser": "lans"}, "did you mean 'optimizer'"),
-        (stacked(), {"optimizr": "lans"}, r"did you mean 'optimizer'\? legal: budget, depth, .*name, notes, optimizer"),
         (stacked(), {"buget": "2 epochs"}, "did you mean 'budget'"),
         (stacked(), {"execution": {"kind": "onnxruntime"}}, "use execution 'native'"),
         (stacked(), {"execution": "memory"}, "execution.kind: 'memory' .* your program; use 'native'"),
         (stacked(), {"execution": {"head": "all"}}, "execution.head: 'all' .* your own; use 'labelled'$"),
-        (stacked(), {"execution": {"padding": "kept"}}, "execution.padding: 'kept' .*; use 'removed'$"),
         (stacked(), {"execution": {"compile": True, "compile_scope": "step"}}, "_scope: 'step' .*; use 'blocks'$"),
-        (stacked(), {"execution": {"compile_scope": "graphs"}}, "compile_scope: 'graphs' .*; use 'blocks'$"),
         (stacked(), {"execution": {"attention": "flex"}}, "execution.attention: 'flex' .*; use 'auto'$"),
         (stacked(), {"execution": {"recompute": "dropout"}}, "recompute: 'dropout' .*; use 'off' or 'layers'$"),
         (stacked(), {"loss": "mse"}, r"loss: 'mse' is no function of model and batch; write loss=lambda model, batch"),
         (
             stacked(), {"loss": nn.CrossEntropyLoss()},
-            r"batch: torch.nn.CrossEntropyLoss\(\)\(model\(batch\[0\]\), batch\[1\]\)",
+            r"CrossEntropyLoss\(\) is no function of model and batch",
         ),
-        (stacked(), {"loss": nn.functional.mse_loss}, r"batch: torch.nn.functional.mse_loss\(model"),
+        (stacked(), {"loss": nn.functional.mse_loss}, r"mse_loss .* is no function of model and batch"),
         (stacked().requires_grad_(False), {}, "every parameter of this Stacked is frozen, so nothing would train"),
         (stacked(), {"loss": lambda model, batch: cross_entropy(model, batch).detach()}, "there are no gradients"),
         (
             stacked(), {"optimizer": torch.optim.SGD([torch.ones(1)])},
             "^optimizer: a SGD is not read, since a run makes its own; name a kind, .* legal: [^\n]*adamw[^\n]*$",
         ),
-        (
-            stacked(), {"optimizer": torch.optim.AdamW([torch.ones(1)], lr=3e-4)},
-            r"^optimizer: an AdamW is not read, .* the same one is optimizer=\{'lr': 0.0003\}$",
-        ),
-        (stacked(), {"lr": 1e-3}, r"^lr: a knob of optimizer; write optimizer=\{'lr': 0.001\}$"),
-        (stacked(), {"lr": 1e-3, "optimizer": "lion"}, r"write optimizer=\{'kind': 'lion', 'lr': 0.001\}$"),
-        (stacked(), {"compile": True}, r"^compile: a knob of execution; write execution=\{'compile': True\}$"),
-        (stacked(), {"theta": 0.5}, r"write depth=\{'kind': 'progressive_drop', 'theta': 0.5\}$"),
+        (stacked(), {"lr": 1e-3}, r"'lr'.* a knob belongs into its choice \(optimizer=\{'lr'"),
         (stacked(), {"depth": "mslt"}, "did you mean 'multi_stage'"),
-        (stacked(), {"epochs": 3}, "how long a run trains is its budget; write budget='3 epochs'"),
+        (stacked(), {"epochs": 3}, "a duration into the budget"),
         *(
             (stacked(), {"budget": budget}, f"budget: '{budget}' is not a positive number and a unit; write '3 epochs'")
             for budget in ("-1 epochs", "0 epochs", "-5 steps", "3 rounds")
@@ -112,10 +101,10 @@ class Unhashable(nn.Linear):
         ),
         (
             stacked(), {"execution": {"recompute": "budget", "memory_gib": 0.001}},
-            "execution.recompute: 'budget' .*micro_batch_size to 'auto'.* use 'off' or 'layers'$",
+            "execution.recompute: 'budget' .* use 'off' or 'layers'$",
         ),
         (nn.Linear(8, 3), {"execution": {"recompute": "layers"}}, "name its layers with layers=..., or leave"),
-        (stacked(), {"loss": None}, "loss: a batch is a list, not a mapping .* say how its loss is computed"),
+        (stacked(), {"loss": None}, "loss: Stacked returns none for a list .* say how the loss is computed"),
         (stacked(), {"loss": lambda model, batch: model(batch[0])}, r"must be one number, .* shape \(16, 3\)"),
         ("a model", {}, "a torch.nn.Module with parameters is needed, got str"),
         (Unprepared.__new__(Unprepared), {}, r"this Unprepared was never set up; .* with super\(\).__init__\(\)"),
@@ -160,10 +149,10 @@ HELDOUT = sentences()
     ("heldout", "message"),
     [
         ("text", "^heldout: a str cannot be read; give a DataLoader or a list of batches"),
-        (["text"], "^heldout: loss: a batch is a str, not a mapping"),
+        (["text"], "^heldout: loss: .* returns none for a str"),
         (HELDOUT[0], "^heldout: a dict is one batch"),
-        (torch.zeros(4, 8, 12), "^heldout: loss: a batch is a Tensor, not a mapping"),
-        ([{"input_ids": HELDOUT[0]["input_ids"]}], "^heldout: loss: .* returns none for a batch of input_ids; put"),
+        (torch.zeros(4, 8, 12), "^heldout: loss: .* returns none for a Tensor"),
+        ([{"input_ids": HELDOUT[0]["input_ids"]}], "^heldout: loss: .* returns none for a dict of input_ids .*; put"),
         (
             [{**HELDOUT[0], "input_ids": HELDOUT[0]["input_ids"] + 90}],
             r"^heldout: the loss of its first batch, a dict of input_ids \(8, 12\) of 95 to 153, .*: IndexError",
@@ -181,7 +170,7 @@ def test_a_model_that_takes_no_labels_needs_a_loss(start: Start) -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return super().forward(x)
 
-    with pytest.raises(RecipeError, match=r"^loss: Plain.forward takes no labels, so .*; say how the loss is computed"):
+    with pytest.raises(RecipeError, match=r"TypeError: .*'labels'.*say how the loss is computed"):
         start(Plain(8, 3), [{"x": torch.ones(2, 8), "labels": torch.zeros(2)}])
 
 
@@ -191,7 +180,7 @@ def test_single_samples_are_no_batches(kind: str, start: Start) -> None:
     if kind == "transformers":
         model, options = bert(), {}
         loader = [{name: values[0] for name, values in batch.items()} for batch in sentences()]  # type: ignore[misc]
-    with pytest.raises(RecipeError, match=r"^loader: the loss of its first batch, .*: ValueError: .* single samples"):
+    with pytest.raises(RecipeError, match=r"^loader: the loss of its first batch, .*: ValueError: .*give batches"):
         start(model, loader, **options)
 
 
@@ -229,5 +218,5 @@ def test_layers_that_are_not_residual_by_themselves_can_be_frozen(start: Start) 
 
 def test_a_model_of_transformers_without_labels(start: Start) -> None:
     batches = [{key: value for key, value in batch.items() if key != "labels"} for batch in sentences()]
-    with pytest.raises(RecipeError, match="returns none for a batch of input_ids, attention_mask; put 'labels'"):
+    with pytest.raises(RecipeError, match=r"returns none for a dict of input_ids .*attention_mask .*; put 'labels'"):
         start(bert(), batches)

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from workbench.accelerated.stack import OwnBackbone, Watched, stack_named, stacks
+from workbench.accelerated.stack import OwnBackbone, Watched, stack_named
 from workbench.base.errors import RecipeError
+from workbench.choices.architectures.transformers_layer import equal_layers
 from workbench.choices.depth.plan import LayerPlan
 
 
@@ -40,8 +41,8 @@ class Layer(nn.Module):
 
 
 def test_the_outer_list_with_the_most_weights_comes_first() -> None:
-    assert list(stacks(Chain())) == ["layers", "small"]
-    assert stacks(nn.Sequential(nn.Linear(4, 4))) == {}
+    assert list(equal_layers(Chain())) == ["layers", "small"]
+    assert equal_layers(nn.Sequential(nn.Linear(4, 4))) == {}
 
 
 def test_a_stack_is_named() -> None:

@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import torch
 from torch import nn
 
 from workbench.accelerated.batches import length_of
 from workbench.base.errors import RecipeError, check_known
-from workbench.choices.choice import Choice, readable, registry, resolve
+from workbench.choices.choice import Choice, registry, resolve
 from workbench.choices.progress import AmountError, parse_budget
 from workbench.recipes.recipe import Recipe
 
@@ -23,16 +22,10 @@ PLAIN_OPTIMIZER = "torch_adamw"
 """Optimizer where none is named."""
 _EPOCHS = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*epochs?")
 _OWN = {
-    "attention": (("auto",), "chooses among the attentions of this package"),
-    "head": (("labelled",), "lays out the head of this package's models"),
-    "padding": (("removed",), "lays out the rows of this package's data"),
-    "compile_scope": (("blocks",), "compiles a model of this package together with its loss"),
-    "recompute": (
-        ("off", "layers"),
-        "goes by the operations and sizes of this package's layers (to fit memory_gib, set micro_batch_size to 'auto')",
-    ),
-}
-"""Knobs of execution that mean something for this package's models only: the values that a user's can have, and why."""
+    "attention": ("auto",), "head": ("labelled",), "padding": ("removed",), "compile_scope": ("blocks",),
+    "recompute": ("off", "layers"),
+}  # fmt: skip
+"""Knobs of execution that go by the parts of this package's models: the values that a user's model can have."""
 
 
 def check_model(model: Any) -> None:
@@ -68,14 +61,9 @@ def check_loss(loss: Any) -> None:
     """
     if callable(loss) and not str(getattr(loss, "__module__", "")).startswith("torch.nn."):
         return
-    got, name = f"{loss!r:.80}", "torch.nn.functional.cross_entropy"
-    if isinstance(loss, nn.Module):
-        name = f"torch.nn.{got}"
-    elif callable(loss):
-        name = f"torch.nn.functional.{getattr(loss, '__name__', 'cross_entropy')}"
     raise RecipeError(
-        f"loss: {got} is no function of model and batch; write "
-        f"loss=lambda model, batch: {name}(model(batch[0]), batch[1]), for batches of inputs and targets"
+        f"loss: {loss!r:.80} is no function of model and batch; write loss=lambda model, batch: "
+        "torch.nn.functional.cross_entropy(model(batch[0]), batch[1]), for batches of inputs and targets"
     )
 
 
@@ -83,66 +71,26 @@ def check_choices(choices: Mapping[str, Any], others: Iterable[str] = ()) -> Non
     """Refuse what is no choice.
 
     Args:
+        choices: what was given beside model and loader, by name.
         others: arguments that stand beside choices, and may have been meant.
 
     Raises:
         RecipeError: an unknown name, one that has no place here, or an object that names no kind.
     """
     for given, value in choices.items():
-        if given in ("objective", "architecture", "data"):
+        try:
+            check_known("accelerate", given, (*CHOICES, *others), RecipeError)
+        except RecipeError as error:
             raise RecipeError(
-                f"{given}: model, data and loss are yours here, so a recipe's {given} has no place; say the loss with "
-                "loss=..., or launch a recipe (workbench.launch), with architecture 'transformers' for models by name"
-            )
-        if given in ("epochs", "steps", "tokens", "seconds", "minutes", "hours"):
-            raise RecipeError(f"{given}: how long a run trains is its budget; write budget='{value} {given}'")
-        if whole := _as_knob(given, value, choices):
-            raise RecipeError(f"{given}: a knob of {whole.partition('=')[0]}; write {whole}")
-        if isinstance(value, torch.optim.Optimizer):
-            raise RecipeError(f"{given}: {_instead_of(value)}")
-        check_known("accelerate", given, (*CHOICES, *others), RecipeError)
+                f"{error}; a knob belongs into its choice (optimizer={{'lr': 1e-3}}), a duration into the budget "
+                "(budget='3 epochs'), and model, data and loss are your own"
+            ) from None
         if not isinstance(value, str | Mapping | Choice):
-            legal = list(registry(given))
-            example = "{'kind': 'adamw', 'lr': 1e-3}" if given == "optimizer" else f"{{'kind': '{legal[0]}'}}"
             raise RecipeError(
-                f"{given}: a {type(value).__name__} is not read; name a kind, with its knobs if need be, as in "
-                f"{given}={example}; legal: {', '.join(legal)}"
+                f"{given}: a {type(value).__name__} is not read, since a run makes its own; name a kind, with its "
+                f"knobs if need be, as in {given}={{'kind': '{next(iter(registry(given)))}'}}; "
+                f"legal: {', '.join(registry(given))}"
             )
-
-
-def _as_knob(name: str, value: Any, choices: Mapping[str, Any]) -> str:
-    """The argument that a knob belongs into; empty where the name is none, or one beside the choices."""
-    default = Recipe().execution
-    for axis in CHOICES:
-        chosen = choices.get(axis)
-        named = chosen.get("kind") if isinstance(chosen, Mapping) else chosen
-        plain = {"optimizer": PLAIN_OPTIMIZER, "execution": default.kind}.get(axis)
-        kinds = [named] if isinstance(named, str) else [plain, *registry(axis)]
-        for kind in kinds:
-            known = readable(axis).get(str(kind))
-            if known is not None and name in known.model_fields and name != "kind":
-                return f"{axis}={({} if kind == plain else {'kind': kind}) | {name: value}!r}"
-    return ""
-
-
-def _instead_of(optimizer: torch.optim.Optimizer) -> str:
-    """Why a torch optimizer is not taken, and what to write where a kind of this package computes the same."""
-    group, name = optimizer.param_groups[0], type(optimizer).__name__
-    same = type(optimizer) is torch.optim.AdamW and len(optimizer.param_groups) == 1 and not group["amsgrad"]
-    if not same:
-        return (
-            f"a {name} is not read, since a run makes its own; name a kind, with its knobs if need be, as in "
-            f"optimizer={{'kind': 'lion', 'lr': 1e-4}}; legal: {', '.join(registry('optimizer'))}"
-        )
-    knobs = {
-        "lr": group["lr"], "beta1": group["betas"][0], "beta2": group["betas"][1], "eps": group["eps"],
-        "weight_decay": group["weight_decay"],
-    }  # fmt: skip
-    fields = readable("optimizer")[PLAIN_OPTIMIZER].model_fields
-    told = {knob: float(given) for knob, given in knobs.items() if float(given) != fields[knob].default}
-    return f"an {name} is not read, since a run makes its own; " + (
-        f"the same one is optimizer={told!r}" if told else "the same one is used where optimizer is left out"
-    )
 
 
 def optimizer_of(value: Any) -> Any:
@@ -169,12 +117,13 @@ def execution_of(value: Any) -> Any:
     if isinstance(value, Mapping) and value.get("kind", plain.kind) == plain.kind:
         value = {"kind": plain.kind, **_PLAIN, **value}
     execution = _resolved("execution", value)
-    for name, (legal, why) in _OWN.items():
+    for name, legal in _OWN.items():
         field = type(execution).model_fields.get(name)
         # What is another engine's default nobody has said.
         if field and (got := getattr(execution, name)) not in (*legal, field.default):
             raise RecipeError(
-                f"execution.{name}: '{got}' {why}, and this model is your own; use {' or '.join(map(repr, legal))}"
+                f"execution.{name}: '{got}' goes by the parts of this package's models, and this one is your own; use "
+                f"{' or '.join(map(repr, legal))}"
             )
     return execution
 

@@ -159,14 +159,13 @@ def check_loader(loader: Any, what: str) -> None:
     Raises:
         DataError: it is not iterable, text, a mapping, or an iterator.
     """
-    if not isinstance(loader, Iterable) or isinstance(loader, str | bytes):
-        raise DataError(f"{what}: a {type(loader).__name__} cannot be read; give a DataLoader or a list of batches")
-    if isinstance(loader, Mapping):
-        raise DataError(f"{what}: a {type(loader).__name__} is one batch; give a DataLoader or a list of batches")
-    if isinstance(loader, Iterator):
+    why = "" if isinstance(loader, Iterable) and not isinstance(loader, str | bytes) else "cannot be read"
+    if isinstance(loader, Mapping | Iterator):
+        why = "is one batch" if isinstance(loader, Mapping) else "can be read only once"
+    if why:
         raise DataError(
-            f"{what}: a {type(loader).__name__} can be read only once, and a run reads its data again in every epoch "
-            "and after every resume; give a DataLoader or a list of batches"
+            f"{what}: a {type(loader).__name__} {why}; give a DataLoader or a list of batches, which a run reads again "
+            "in every epoch"
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -20,6 +19,10 @@ from workbench.choices.progress import Progress
 
 LossFunction = Callable[[nn.Module, Any], Tensor]
 OWN_LOSS = "model(**batch).loss"
+_LOSS = (
+    "put 'labels' into batches that are mappings for `model(**batch).loss`, or say how the loss is computed: "
+    "loss=lambda model, batch: torch.nn.functional.cross_entropy(model(batch[0]), batch[1])"
+)
 
 
 def loss_of_model(model: nn.Module, batch: Any) -> Tensor:
@@ -28,37 +31,11 @@ def loss_of_model(model: nn.Module, batch: Any) -> Tensor:
     Raises:
         RecipeError: batches have no names, or the model returns no loss.
     """
-    if not isinstance(batch, Mapping):
-        raise RecipeError(
-            f"loss: a batch is a {type(batch).__name__}, not a mapping for `{OWN_LOSS}`; say how its loss is "
-            "computed: loss=lambda model, batch: torch.nn.functional.cross_entropy(model(batch[0]), batch[1])"
-        )
-    try:
-        out = model(**batch)
-    except TypeError as error:
-        if refused := _not_taken(model, batch):
-            raise RecipeError(
-                f"loss: {type(model).__name__}.forward takes no {', '.join(refused)}, so `{OWN_LOSS}` is not for this "
-                "model; say how the loss is computed: loss=lambda model, batch: torch.nn.functional.cross_entropy("
-                f"model(...), batch[{refused[-1]!r}])"
-            ) from error
-        raise
-    loss = getattr(out, "loss", None)
+    loss = getattr(model(**batch), "loss", None) if isinstance(batch, Mapping) else None
     if loss is None:
-        raise RecipeError(
-            f"loss: {type(model).__name__} returns none for a batch of {', '.join(map(str, batch))}; put 'labels' into "
-            "the batches, or say how the loss is computed: loss=lambda model, batch: ..."
-        )
+        raise RecipeError(f"loss: {type(model).__name__} returns none for {described(batch)}; {_LOSS}")
     found: Tensor = loss
     return found
-
-
-def _not_taken(model: nn.Module, batch: Mapping[Any, Any]) -> list[str]:
-    """Names of a batch that the model's ``forward`` has no parameter for."""
-    taken = inspect.signature(model.forward).parameters
-    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in taken.values()):
-        return []
-    return [str(name) for name in batch if name not in taken]
 
 
 class OwnTraining(TrainingModel):
@@ -156,13 +133,12 @@ def _first_loss(
         raise RecipeError(f"{what}: {error}" if what == "heldout" else str(error)) from error
     # A user's model, loss and data: whatever they raise is the answer.
     except Exception as error:
-        advice = "" if many_rows(batch.content) else (
-            f"; these look like single samples: {what} must give batches, as torch.utils.data.DataLoader({what}, "
-            "batch_size=32) does"
-        )  # fmt: skip
+        ways = [] if many_rows(batch.content) else [f"give batches: torch.utils.data.DataLoader({what}, batch_size=32)"]
+        if loss is loss_of_model:
+            ways.append(_LOSS)
         raise RecipeError(
             f"{what}: the loss of its first batch, {described(batch.content)}, cannot be computed: "
-            f"{' '.join(typed_line(error).split())}{advice}"
+            f"{'; '.join([' '.join(typed_line(error).split()), *ways])}"
         ) from error
     return batch
 

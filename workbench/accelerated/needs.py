@@ -9,9 +9,10 @@ import torch
 from torch import nn
 
 from workbench.accelerated.model import Look, LossFunction, OwnTraining, loss_of_model, quiet
-from workbench.accelerated.stack import OwnBackbone, stack_named, stacks
+from workbench.accelerated.stack import OwnBackbone, stack_named
 from workbench.base.errors import RecipeError
 from workbench.choices.architectures.architecture import copies, uncopied
+from workbench.choices.architectures.transformers_layer import equal_layers
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.own import OwnModel
 from workbench.choices.progress import LOOK_AHEAD, Budget, progress_at
@@ -19,8 +20,6 @@ from workbench.recipes.recipe import Recipe
 
 _SEVERAL = 0.5
 """Two lists of layers, of which the smaller has this share of the other's weights, are equally well meant."""
-_UNSCALED = {"rescale": "false", "scaling": "'none'"}
-"""Knobs of depth methods that switch scaling off, and their values for that."""
 
 
 def plans_of(depth: Any, layers: int, budget: Budget) -> Iterator[LayerPlan]:
@@ -62,25 +61,21 @@ def find_stack(model: nn.Module, named: str | None, depth: Any) -> tuple[str, li
         if not isinstance(named, str):
             raise RecipeError(f"layers: the name of a module is needed, got {type(named).__name__}")
         return named, list(stack_named(model, named).children())
-    found, kind = stacks(model), type(model).__name__
-    if not found:
-        if needs_stack(depth):
-            sequences = [name for name, module in model.named_modules() if isinstance(module, nn.Sequential) and name]
-            hint = f"layers='{sequences[0]}' names a torch.nn.Sequential of it" if sequences else "give it one"
-            raise RecipeError(
-                f"depth: '{depth.kind}' decides layer by layer, and {kind} has no torch.nn.ModuleList of layers of one "
-                f"class; {hint}, or use depth 'full'"
-            )
-        return "", [model]
-    names = list(found)
-    sizes = [sum(p.numel() for p in found[name].parameters()) for name in names]
-    if needs_stack(depth) and len(names) > 1 and sizes[1] >= _SEVERAL * sizes[0]:
-        rivals = [name for name, size in zip(names, sizes, strict=True) if size >= _SEVERAL * sizes[0]]
+    found, kind = equal_layers(model), type(model).__name__
+    if not needs_stack(depth):
+        name = next(iter(found), "")
+        return name, list(found[name]) if found else [model]
+    sequences = [name for name, module in model.named_modules() if isinstance(module, nn.Sequential) and name]
+    sizes = {name: sum(p.numel() for p in layers.parameters()) for name, layers in found.items()}
+    rivals = [name for name, size in sizes.items() if size >= _SEVERAL * max(sizes.values())]
+    if len(rivals) != 1:
+        has = f"has several stacks, {', '.join(map(repr, rivals))}" if rivals else "has no list of layers of one class"
+        name = next(iter(rivals or sequences), "...")
         raise RecipeError(
-            f"layers: {kind} has several stacks, {', '.join(map(repr, rivals))}; say which one depth '{depth.kind}' is "
-            f"meant for, for example layers='{names[0]}'"
+            f"depth: '{depth.kind}' decides layer by layer, and {kind} {has}; name one, as in layers='{name}', or use "
+            "depth 'full'"
         )
-    return names[0], list(found[names[0]].children())
+    return rivals[0], list(found[rivals[0]])
 
 
 def check_depth(
@@ -97,36 +92,27 @@ def check_depth(
     """
     if not needs_stack(depth):
         return
-    kind, where, out = type(model).__name__, f"the layers '{path}'", "or use depth 'full'"
-    if look.problem:
-        raise RecipeError(
-            f"depth: '{depth.kind}' cannot be carried out on {where} of {kind}: {look.problem}; name another list of "
-            f"layers with layers=..., {out}"
-        )
+    plans = list(plans_of(depth, len(layers), Budget()))
+    leanest = min(plans, key=lambda plan: sum(plan.runs))
+    skips = any(plan.layers < plan.total or min(plan.keep) < 1 or not all(plan.runs) for plan in plans)
+    scales = any(scale != 1 for plan in plans for scale in plan.scale)
+    why = look.problem
     for source, layer in copies(depth, len(layers)):
         if missing := uncopied(layers[source], layers[layer]):
-            raise RecipeError(
-                f"depth: layer {layer + 1} of '{path}' cannot start as a copy of layer {source + 1}, which has no "
-                f"{missing[0]} of its shape; {out.removeprefix('or ')}"
-            )
-    plans = list(plans_of(depth, len(layers), Budget()))
-    if look.change and any(plan.layers < plan.total or min(plan.keep) < 1 or not all(plan.runs) for plan in plans):
-        raise RecipeError(
-            f"depth: '{depth.kind}' leaves layers out, and {where} of {kind} are not residual by themselves: "
-            f"{look.change}; move all of it into the layer's own forward, {out}"
+            why = why or f"layer {layer + 1} cannot copy layer {source + 1}, which has no {missing[0]} of its shape"
+    if skips:
+        why = why or look.change
+    if sum(leanest.runs) < len(layers):
+        why = why or _failure(model, loss, layers, look, leanest)
+    if scales and not why and (unscaled := _unscaled(model, loss, layers, look)):
+        why = (
+            f"it scales what a layer adds to its input, and a {unscaled} neither adds to its input nor ends in a norm; "
+            "set depth.rescale to false (depth.scaling to 'none')"
         )
-    leanest = min(plans, key=lambda plan: sum(plan.runs))
-    if sum(leanest.runs) < len(layers) and (failed := _failure(model, loss, layers, look, leanest)):
+    if why:
         raise RecipeError(
-            f"depth: '{depth.kind}' leaves layers out, and {kind} cannot be computed then: {failed}; a layer that is "
-            f"left out gives its input and, where {where} return tuples, None for all else; {out.removeprefix('or ')}"
-        )
-    if any(scale != 1 for plan in plans for scale in plan.scale) and (unscaled := _unscaled(model, loss, layers, look)):
-        knobs = [f"depth.{name} to {off}" for name, off in _UNSCALED.items() if name in type(depth).model_fields]
-        ways = [f"set {knobs[0]}"] if knobs else []
-        raise RecipeError(
-            f"depth: '{depth.kind}' scales what a layer adds to its input, and a {unscaled} in '{path}' neither "
-            f"adds to its input nor ends in a norm; {' '.join([*ways, 'or use']) if ways else 'use'} depth 'full'"
+            f"depth: '{depth.kind}' cannot be carried out on the layers '{path}' of {type(model).__name__}: {why}; "
+            "name another list of layers with layers=..., or use depth 'full'"
         )
 
 
@@ -163,7 +149,7 @@ def _failure(model: nn.Module, loss: LossFunction, layers: list[nn.Module], look
                 loss(model, look.batch.to(next(model.parameters()).device).content)
     # A user's model: whatever it raises is the answer.
     except Exception as error:
-        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+        return f"without some of its layers it raises {type(error).__name__}: {' '.join(str(error).split())}"
     finally:
         backbone.detach()
     return ""

@@ -11,25 +11,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from workbench.base.errors import RecipeError, unknown
 from workbench.choices.architectures.architecture import Backbone
-from workbench.choices.architectures.transformers_layer import Pass, PlannedLayer
+from workbench.choices.architectures.transformers_layer import Pass, PlannedLayer, equal_layers
 from workbench.choices.depth.plan import LayerPlan
-
-
-def stacks(model: nn.Module) -> dict[str, nn.Module]:
-    """Lists of at least two modules of one class that hold weights, by name, the one with the most weights first.
-
-    A list within a layer of another list is a part of that layer, and left out.
-    """
-    found = {
-        path: module
-        for path, module in model.named_modules()
-        if isinstance(module, nn.ModuleList)
-        and len(module) > 1
-        and len({type(layer) for layer in module}) == 1
-        and any(True for _ in module.parameters())
-    }
-    outer = {path: module for path, module in found.items() if not any(path.startswith(f"{o}.") for o in found)}
-    return dict(sorted(outer.items(), key=lambda item: -sum(p.numel() for p in item[1].parameters())))
 
 
 def stack_named(model: nn.Module, path: str) -> nn.Module:
@@ -40,13 +23,16 @@ def stack_named(model: nn.Module, path: str) -> nn.Module:
     """
     modules = dict(model.named_modules())
     if path not in modules:
-        lists = list(stacks(model)) or [name for name, module in modules.items() if isinstance(module, nn.Sequential)]
+        lists = list(equal_layers(model)) or [
+            name for name, module in modules.items() if isinstance(module, nn.Sequential)
+        ]
         raise RecipeError(unknown("layers", path, lists or list(modules)[1:]))
     module = modules[path]
     if not isinstance(module, nn.ModuleList | nn.Sequential) or not any(True for _ in module.parameters()):
+        such = "".join(f", such as '{name}'" for name in list(equal_layers(model))[:1])
         raise RecipeError(
             f"layers: '{path}' is a {type(module).__name__}; name a torch.nn.ModuleList or Sequential of layers with "
-            f"weights{', such as ' + repr(next(iter(stacks(model)))) if stacks(model) else ''}"
+            f"weights{such}"
         )
     return module
 

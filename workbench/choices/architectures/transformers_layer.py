@@ -18,6 +18,30 @@ from workbench.ops.recompute import recomputed
 # Shape legend: B rows, H heads, T positions, D width.
 
 
+def equal_layers(model: nn.Module, count: int | None = None) -> dict[str, nn.ModuleList]:
+    """Find the lists of layers of a foreign model, by name, the one with the most weights first.
+
+    A list within a layer of another list is a part of that layer, and left out.
+
+    Args:
+        model: of whatever library; its tensors may be on the meta device.
+        count: layers that a list must have; None for at least two.
+
+    Returns:
+        Lists of modules of one class that hold weights.
+    """
+    found = {
+        path: module
+        for path, module in model.named_modules()
+        if isinstance(module, nn.ModuleList)
+        and (len(module) > 1 if count is None else len(module) == count)
+        and len({type(layer) for layer in module}) == 1
+        and any(True for _ in module.parameters())
+    }
+    outer = {path: module for path, module in found.items() if not any(path.startswith(f"{o}.") for o in found)}
+    return dict(sorted(outer.items(), key=lambda item: -sum(p.numel() for p in item[1].parameters())))
+
+
 class Pass:
     """What all layers of a model know during one forward pass.
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from workbench.base.errors import RecipeError, typed_line
 from workbench.choices.architectures.stack import Stack
 from workbench.choices.architectures.transformers_config import WAY_OUT
-from workbench.choices.architectures.transformers_layer import Pass, PlannedLayer
+from workbench.choices.architectures.transformers_layer import Pass, PlannedLayer, equal_layers
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 
@@ -51,14 +51,7 @@ def anatomy(model: PreTrainedModel) -> Anatomy:
         RecipeError: the model has no such list, or shares one layer between depths.
     """
     wanted = model.config.get_text_config().num_hidden_layers
-    lists = {
-        path: module
-        for path, module in model.named_modules()
-        if isinstance(module, nn.ModuleList)
-        and len(module) == wanted
-        and len({type(layer) for layer in module}) == 1
-        and any(True for _ in module.parameters())
-    }
+    lists = equal_layers(model, wanted)
     embedding = model.get_input_embeddings()
     table = next(path for path, module in model.named_modules() if module is embedding)
     if not lists:
@@ -66,8 +59,8 @@ def anatomy(model: PreTrainedModel) -> Anatomy:
             f"{type(model).__name__} has no list of {wanted} equal layers that could be dropped or frozen (its layers "
             "are shared, or of several kinds); use a model that has, for example 'bert', 'modernbert' or 'llama'"
         )
-    # The widest of several: a list of norms beside a list of layers is no stack.
-    path = max(lists, key=lambda name: sum(p.numel() for p in lists[name].parameters()))
+    # The one with the most weights: a list of norms beside a list of layers is no stack.
+    path = next(iter(lists))
     shared = 0
     for ours, theirs in zip(path.split("."), table.split("."), strict=False):
         if ours != theirs:
