@@ -21,15 +21,18 @@ FILES = sorted(p for p in ROOT.rglob("*.py") if "node_modules" not in p.parts)
 
 # The floors of the house from the ground up. A part imports what stands before it in this list, and itself.
 LAYERS = [
-    "base", "telemetry", "ops", "choices", "recipes", "store", "training", "transformers", "models", "forecasting",
-    "planning", "launchers", "client", "accelerated", "plots", "experiments", "jupyter", "bench", "cli", "__main__",
+    "base", "telemetry", "ops", "choices", "recipes", "store", "training", "transformers", "models", "scoring",
+    "forecasting", "planning", "launchers", "client", "accelerated", "plots", "experiments", "jupyter", "bench", "cli",
+    "__main__",
 ]  # fmt: skip
 
 # They follow runs that any process trains, in kernels and servers where torch must not be loaded.
 WATCHERS = tuple(
     f"workbench.{part}" for part in ("store", "launchers", "client", "plots", "jupyter.feed", "jupyter.server")
 )
-TRAINERS = tuple(f"workbench.{part}" for part in ("training", "transformers", "models", "forecasting", "planning"))
+TRAINERS = tuple(
+    f"workbench.{part}" for part in ("training", "transformers", "models", "scoring", "forecasting", "planning")
+)
 
 
 def module_name(path: Path) -> str:

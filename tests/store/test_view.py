@@ -25,7 +25,7 @@ def test_everything_of_a_run_is_read(folder: RunFolder) -> None:
     assert (view.id, view.name, view.status, view.final) == (folder.id, "<b>mine</b>", "finished", True)
     assert view.state["step"] == 2
     assert view.environment == {"cores": 2}
-    assert view.evaluations == {"heldout": []}
+    assert view.evaluations == {"heldout": [], "points": []}
     assert view.forecast == {"steps": 2}
     assert view.telemetry.series("loss") == ([1], [3.0])
 

@@ -16,7 +16,7 @@ from tests.training.test_resume import assert_same, train
 from workbench.choices.choice import registry
 from workbench.models.export import main
 from workbench.recipes.recipe import Recipe
-from workbench.store.folder import read_json
+from workbench.store.evaluations import read_evaluations
 from workbench.telemetry.streams import read_telemetry
 from workbench.training.loop import Training
 from workbench.training.restored import restore
@@ -76,7 +76,7 @@ def test_modernbert_grows_though_its_first_layer_has_a_norm_less(
 def test_it_learns_and_says_what_its_layers_do(tiny: Recipe, live: Live, model: str) -> None:
     run = live(recipe_of(tiny, model).with_(budget="30 steps", **{"optimizer.lr": 1e-2}))
     train(run)
-    result = read_json(run.folder.evaluations)
+    result = read_evaluations(run.folder)
     # Fresh weights know nothing: ln 256 nats.
     assert result["heldout"][-1]["loss"] < math.log(256) - 0.5
     # The last one: the first is of a step at rate 0.

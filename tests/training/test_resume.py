@@ -20,6 +20,7 @@ from workbench.base.errors import DataError
 from workbench.choices.choice import registry
 from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe, recipe_hash
+from workbench.store.evaluations import read_evaluations
 from workbench.store.folder import read_json, write_json
 from workbench.training import checkpoint
 from workbench.training.loop import Training
@@ -82,8 +83,8 @@ def test_twenty_steps_equal_ten_and_ten(tiny: Recipe, live: Live, optimizer: str
     straight = train(whole)
     assert train(parts, stop_at=10).step == 10
     assert_same(straight, train(parts, resume=True))
-    assert [p["step"] for p in read_json(parts.folder.evaluations)["heldout"]] == [10, 20]
-    first, second = (read_json(run.folder.evaluations)["heldout"] for run in (whole, parts))
+    assert [p["step"] for p in read_evaluations(parts.folder)["heldout"]] == [10, 20]
+    first, second = (read_evaluations(run.folder)["heldout"] for run in (whole, parts))
     assert [p["loss"] for p in first] == [p["loss"] for p in second]
     assert [s["step"] for s in parts.telemetry.scalars if "loss" in s] == list(range(1, 21))
     losses = [run.telemetry.series("loss")[1] for run in (whole, parts)]
@@ -262,7 +263,7 @@ def test_damaged_evaluations_are_left_out(tiny: Recipe, live: Live, heldout: obj
         session = Session(run.folder, status, True)
         for part in (session.training, session.writer, status):
             part.close()
-        assert read_json(run.folder.evaluations)["heldout"] == []
+        assert read_evaluations(run.folder)["heldout"] == []
 
 
 def test_without_its_text_a_run_is_told_what_is_still_possible(tiny: Recipe, live: Live, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from workbench.ops.remembered import FOLDER, Benchmark, remember
 from workbench.recipes.recipe import Recipe
 from workbench.store import control, lease
 from workbench.store.checkpoints import checkpoints
+from workbench.store.evaluations import read_evaluations
 from workbench.store.folder import RunFolder
 from workbench.store.in_process import way_on
 from workbench.store.resume_counters import resuming
@@ -76,7 +77,7 @@ def test_a_session_writes_everything_a_run_promises(tiny: Recipe, begin: Begin) 
     state = read_state(session.folder)
     assert before <= state.started <= time.time()
     assert (state.status, state.step, state.progress, state.exit_code) == ("finished", 6, 1.0, 0)
-    said = json.loads(session.folder.evaluations.read_text())
+    said = read_evaluations(session.folder)
     assert [point["step"] for point in said["heldout"]] == [3, 6]
     result = said["result"]
     assert (result["steps"], result["tokens"], result["stopped_early"]) == (6, 6 * 16 * 32, False)
@@ -119,7 +120,7 @@ def test_a_stop_before_the_first_step_leaves_a_run_that_can_be_resumed(tiny: Rec
     session.stop("asked again")
     assert session.run() == "stopped"
     assert session.stop_reason == "stopped by SIGTERM", "the first reason is the one that is told"
-    said = json.loads(session.folder.evaluations.read_text())
+    said = read_evaluations(session.folder)
     assert said["result"]["stopped_early"]
     assert said["result"]["heldout_loss"] is None
     assert said["result"]["train_loss"] is None
@@ -222,9 +223,9 @@ def test_a_resumed_session_forgets_evaluations_beyond_its_checkpoint(tiny: Recip
     session.training.step()
     session.evaluate(final=False)
     again = begin(tiny, resume=True)
-    assert [point["step"] for point in again._evaluations["heldout"]] == [1]
+    assert [point["step"] for point in again._evaluations["points"]] == [1]
     fresh = begin(tiny)
-    assert fresh._evaluations["heldout"] == []
+    assert fresh._evaluations["points"] == []
 
 
 def test_every_request_is_an_event_that_says_who_asked_what(tiny: Recipe, begin: Begin) -> None:

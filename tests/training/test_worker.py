@@ -15,6 +15,7 @@ import torch
 from tests.training.conftest import LiveRun
 from workbench.recipes.recipe import Recipe
 from workbench.store import control
+from workbench.store.evaluations import read_evaluations
 from workbench.store.folder import read_json
 from workbench.store.state import actual_status
 from workbench.training import worker
@@ -56,7 +57,7 @@ def test_a_run_from_start_to_finish(tiny: Recipe, live: Live) -> None:
     assert run.wait() == 0, run.log
     assert run.state.status == "finished"
     assert (run.state.step, run.state.progress) == (20, 1.0)
-    environment, evaluations = read_json(run.folder.environment), read_json(run.folder.evaluations)
+    environment, evaluations = read_json(run.folder.environment), read_evaluations(run.folder)
     keys = {"python", "packages", "git", "host", "device", "cores", "threads", "gemm_flops", "peak_flops", "data"}
     assert (
         keys | {"attention", "parameters", "compile_seconds", "unigram_entropy", "bigram_entropy", "score"}

@@ -22,6 +22,7 @@ from workbench.client.summary import queue_facts
 from workbench.launchers import fork_server
 from workbench.launchers.supervisor import REPORT_LIMIT_SECONDS
 from workbench.plots.terminal import follow
+from workbench.store.evaluations import read_evaluations
 from workbench.store.folder import read_object
 from workbench.telemetry.profile_table import STEPS, profile_table
 
@@ -263,7 +264,7 @@ def _conclude(run: Run, result: Result, options: argparse.Namespace) -> None:
 
 def _scored_on(run: Run, result: Result) -> str:
     """Of how much of the held-out text the score of an ended run is, in brackets; empty without one."""
-    points = read_object(run.folder.evaluations).get("heldout")
+    points = read_evaluations(run.folder).get("heldout")
     tokens = points[-1].get("evaluated_tokens") if isinstance(points, list) and points else None
     if result["heldout_loss"] is None or not isinstance(tokens, int):
         return ""

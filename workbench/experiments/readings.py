@@ -8,7 +8,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from workbench.base.json_lines import number
 from workbench.experiments.budget import Share
-from workbench.store.folder import RunFolder, read_object
+from workbench.store.evaluations import read_evaluations
+from workbench.store.folder import RunFolder
 from workbench.store.state import DISK_FULL, actual_status, read_state
 from workbench.store.trash import wherever
 from workbench.telemetry.baselines import References
@@ -85,7 +86,7 @@ def reading_of(folder: RunFolder, refused: Mapping[str, str]) -> Reading:
     if not folder.path.is_dir():
         # What a run has scored stays known while the trash has it.
         if read_state(kept := wherever(folder)).status == "finished":
-            return _done(read_object(kept.evaluations))
+            return _done(read_evaluations(kept))
         why = refused.get(folder.id)
         return Reading("missing") if why is None else Reading("failed", error=f"{folder.id}: {why}")
     written = _stamp(folder)
@@ -97,7 +98,7 @@ def reading_of(folder: RunFolder, refused: Mapping[str, str]) -> Reading:
     if status == "finished":
         if len(_finished) >= _MOST_FINISHED:
             _finished.clear()
-        _finished[folder] = written, (found := _done(read_object(folder.evaluations)))
+        _finished[folder] = written, (found := _done(read_evaluations(folder)))
         return found
     if status in ("failed", "stopped"):
         why = state.error or ("somebody stopped it" if status == "stopped" else "no reason was written")

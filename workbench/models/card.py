@@ -103,7 +103,9 @@ def _again(facts: dict[str, Any], beyond: Mapping[str, str]) -> str:
 
 
 def _facts(recipe: Recipe, evaluations: dict[str, Any], facts: dict[str, Any], beyond: Mapping[str, str]) -> str:
-    losses = [(each["step"], number(each.get("loss"))) for each in points_until(evaluations, facts["step"])]
+    losses = [
+        (each["step"], number(each.get("loss"))) for each in points_until(evaluations.get("heldout"), facts["step"])
+    ]
     points = [(step, loss) for step, loss in losses if not math.isnan(loss)]
     references = References.of(evaluations, {}, causal=recipe.objective.causal)
     finished = recipe.architecture.layers

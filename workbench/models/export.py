@@ -25,6 +25,7 @@ from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.models.card import model_card
 from workbench.recipes.recipe import Recipe
 from workbench.store.effective_knobs import turns_until
+from workbench.store.evaluations import read_evaluations
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.origin import origin_of
 from workbench.training.assemble import TrainedModel
@@ -64,7 +65,7 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> tuple[st
         facts["parameters"] = _parameters(run)
         beyond = _beyond_recipe(folder, saved)
         framed = frames_documents(tokenizer, run.vocabulary)
-        card = model_card(recipe, read_object(folder.evaluations), facts, class_name, own_class, beyond, framed)
+        card = model_card(recipe, read_evaluations(folder), facts, class_name, own_class, beyond, framed)
         (aside / "README.md").write_text(card, encoding="utf-8")
         usual_permissions(aside)
         aside.rename(target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.base.text import UNKNOWN, count, decimal
+from workbench.store.evaluations import benchmark_scores, score_label
 from workbench.store.measured import bits_per_byte, heldout_loss, learned_in_words, measured, memory_for_training
 from workbench.telemetry.quantities import MEMORY_FOR_TRAINING, SECONDS_TRAINED
 
@@ -35,4 +36,8 @@ def facts(view: RunView) -> dict[str, str]:
         "tokens": count(measured(view, "tokens")),
         SECONDS_TRAINED: decimal(measured(view, "seconds"), 1),
         "parameters": count(parameters),
+        **{
+            score_label(name, score): f"{decimal(score.value, 4)} at step {step:,}"
+            for name, (step, score) in benchmark_scores(view.scores).items()
+        },
     }

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.fields import by_axis, differences, flatten
-from workbench.base.text import count, decimal, plain, utc
+from workbench.base.text import UNKNOWN, count, decimal, plain, utc
 from workbench.plots.curves import heldout_curve, heldout_scores, x_at_steps
 from workbench.plots.facts import facts
 from workbench.plots.plan_rows import COLUMNS, plan_rows
@@ -28,7 +28,8 @@ LAUNCHED = InForce()
 def result_table(views: Sequence[RunView]) -> str:
     """The facts of every run; with several runs also each speed as a multiple of the first one's."""
     columns = [facts(view) for view in views]
-    rows = [(label, [column[label] for column in columns]) for label in columns[0]]
+    labels = dict.fromkeys(label for column in columns for label in column)
+    rows = [(label, [column.get(label, UNKNOWN) for column in columns]) for label in labels]
     # The first run given is the baseline, as it has the first colour in the pictures.
     first = measured(views[0], "tokens_per_second")
     if len(views) > 1 and first:

@@ -128,6 +128,7 @@ class RunFolder:
     profile = _Part("profile.json")
     """Where the time of a step went, the last time that somebody asked; absent before."""
     evaluations = _Part("evaluations.json")
+    scores = _Part("scores.json")
     """Held-out losses and the final result."""
     tokenizer = _Part("tokenizer.json")
     """Copy of the tokenizer that the run trained with."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ElementTree
+from dataclasses import asdict
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from workbench.base.errors import RunError, RunFailed, TargetMissed
 from workbench.base.files import write_bytes
 from workbench.base.json_lines import finite
 from workbench.base.text import count, decimal, facts_html, plain, plain_lines
+from workbench.store.evaluations import benchmark_scores
 from workbench.store.folder import write_json
 from workbench.store.measured import bits_per_byte, failure, heldout_loss, last_result, learned_in_words, measured
 from workbench.store.regression import TOLERANCES, require_as_good, spent_text
@@ -41,6 +43,7 @@ class Result(dict[str, Any]):
         unigram_entropy, bigram_entropy: the baselines of word frequencies and neighbours, nats.
         learned: as :data:`workbench.telemetry.baselines.Learned`, None where nothing can be claimed; learned_in_words:
         a sentence. mfu, parameters, useful_flops, stopped_early: as the run wrote them at its end.
+        scores: of benchmarks by name: value, unit, count, better, and the step that was scored.
         target_loss, target_met: see :meth:`against`. error: why it failed, else empty.
         recipe, environment: whole, so that this object alone is enough to run it again.
 
@@ -82,6 +85,9 @@ class Result(dict[str, Any]):
             parameters=known.get("parameters", view.environment.get("parameters")),
             useful_flops=known.get("useful_flops"),
             stopped_early=known.get("stopped_early"),
+            scores={
+                name: asdict(score) | {"step": step} for name, (step, score) in benchmark_scores(view.scores).items()
+            },
             error=failure(view)[:LONGEST_ERROR],
             recipe=view.recipe,
             environment=view.environment,

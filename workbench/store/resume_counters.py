@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.base.json_lines import finite, number
 from workbench.store.checkpoints import STATE, checkpoints
+from workbench.store.evaluations import read_evaluations
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.reached import COUNTED, budget_share
 from workbench.store.state import read_state
@@ -39,7 +40,7 @@ def resume_counters(folder: RunFolder) -> dict[str, Any]:
     at = {name: 0.0 if path is None else number(saved.get(name)) for name in COUNTED.values()}
     if at["step"] == read_state(folder).step or not all(map(math.isfinite, at.values())):
         return {}
-    recipe, found = read_object(folder.recipe), read_object(folder.evaluations).get("heldout")
+    recipe, found = read_object(folder.recipe), read_evaluations(folder).get("heldout")
     share = budget_share(recipe.get("budget"), at)
     points = [point for point in found if isinstance(point, dict)] if isinstance(found, list) else []
     heldout = [number(point.get("loss")) for point in points if 0 < number(point.get("step")) <= at["step"]]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from workbench.base.errors import RunError
 from workbench.store.effective_knobs import InForce, in_force
+from workbench.store.evaluations import Measured, read_evaluations, scores_by_step
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.labels import Labels, name_of, read_labels
 from workbench.store.origin import Origin, origin_now
@@ -24,7 +26,8 @@ class RunView:
         status: what is true now (:func:`workbench.store.state.actual_status`).
         recipe: as in ``recipe.json``. state: every field of :class:`workbench.store.state.RunState`.
         environment: packages, device, measured rates; empty until the trainer wrote it.
-        evaluations: ``score``, baselines, ``heldout`` and ``result``; empty until the first evaluation.
+        evaluations: as :func:`workbench.store.evaluations.read_evaluations`; empty until the first evaluation.
+        scores: every score by step and name, those of benchmarks included.
         telemetry: all records so far.
         labels: name, tags and notes that people gave it.
         origin: of a fork, which checkpoint of which run it goes on from.
@@ -41,6 +44,7 @@ class RunView:
     environment: dict[str, Any]
     evaluations: dict[str, Any]
     telemetry: Telemetry
+    scores: dict[int, dict[str, Measured]] = field(default_factory=dict)
     labels: Labels = field(default_factory=Labels)
     origin: Origin | None = None
     forecast: dict[str, Any] = field(default_factory=dict)
@@ -68,6 +72,10 @@ class RunView:
         else:
             records = read_telemetry(folder.telemetry) if telemetry else Telemetry()
         recipe, labels = read_object(folder.recipe), read_labels(folder)
+        try:
+            evaluations = read_evaluations(folder)
+        except RunError:  # of a later version: everything else can be shown
+            evaluations = {}
         return cls(
             id=folder.id,
             name=name_of(folder, recipe, labels),
@@ -75,7 +83,8 @@ class RunView:
             recipe=recipe,
             state=asdict(reached(folder, state, status)),
             environment=read_object(folder.environment),
-            evaluations=_readable(read_object(folder.evaluations)),
+            evaluations=evaluations,
+            scores=scores_by_step(folder, evaluations),
             telemetry=records,
             labels=labels,
             origin=origin_now(folder),
@@ -90,13 +99,5 @@ class RunView:
 
     @property
     def references(self) -> References:
-        """What its held-out losses were measured with, and the baselines to hold them against."""
+        """Return what its held-out losses were measured with, and the baselines to hold them against."""
         return References.of(self.evaluations, self.environment, causal=is_causal(self.recipe))
-
-
-def _readable(evaluations: dict[str, Any]) -> dict[str, Any]:
-    """Without what is damaged: ``heldout`` is a list of objects and ``result`` an object, or they are absent."""
-    heldout, result = evaluations.pop("heldout", None), evaluations.pop("result", None)
-    if isinstance(heldout, list):
-        evaluations["heldout"] = [point for point in heldout if isinstance(point, dict)]
-    return evaluations | ({"result": result} if isinstance(result, dict) else {})

@@ -9,7 +9,6 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.objectives.text_baselines import text_baselines
 from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe
+from workbench.store.evaluations import BITS_PER_BYTE, HELDOUT_LOSS, Measured
 from workbench.store.folder import RunFolder, read_object
 from workbench.telemetry.baselines import SCORE_TITLES, References, learned_briefly
 from workbench.telemetry.streams import number
@@ -59,6 +59,13 @@ class Evaluation:
     def bits_per_byte(self) -> float | None:
         """What the scored tokens cost per byte of their text, comparable between tokenizers; None without bytes."""
         return self.loss * self.scored / (math.log(2) * self.bytes) if self.bytes else None
+
+    @property
+    def scores(self) -> dict[str, Measured]:
+        """Scores by name, as ``evaluations.json`` holds them."""
+        found = {HELDOUT_LOSS: Measured(self.loss, "nats", self.scored)}
+        bits = self.bits_per_byte
+        return found if bits is None else found | {BITS_PER_BYTE: Measured(bits, "bits per byte", self.scored)}
 
 
 def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Evaluation:
@@ -112,9 +119,8 @@ def alike(score: object, other: dict[str, Any]) -> bool:
     return isinstance(score, dict) and all(score.get(key) == other[key] for key in ("kind", "version"))
 
 
-def points_until(evaluations: Mapping[str, Any], step: int) -> list[dict[str, Any]]:
-    """A run's held-out evaluations up to a step, as its ``evaluations.json`` has them; damaged ones are left out."""
-    records = evaluations.get("heldout")
+def points_until(records: object, step: int) -> list[dict[str, Any]]:
+    """Return the points of a run's evaluations up to a step; damaged ones are left out."""
     points = [each for each in records if isinstance(each, dict)] if isinstance(records, list) else []
     # No comparison with NaN holds.
     return [point for point in points if number(point.get("step")) <= step]

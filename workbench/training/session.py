@@ -13,6 +13,7 @@ import torch
 from workbench.base.errors import FREE_SPACE, RunError
 from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe, recipe_hash
+from workbench.store.evaluations import BITS_PER_BYTE, HELDOUT_LOSS, SCHEMA, point_of, read_evaluations
 from workbench.store.folder import RunFolder, read_json, read_object, write_json
 from workbench.store.state import disk_full, fill_reserve, mean_speed, read_state
 from workbench.telemetry.baselines import References
@@ -204,14 +205,14 @@ class Session:
 
     def _rewind(self, step: int) -> dict[str, Any]:
         """Drop what an earlier attempt recorded of steps that this one takes again."""
-        found = read_object(self.folder.evaluations)
-        points = points_until(found, step) if step else []
+        found = read_evaluations(self.folder)
+        points = points_until(found.get("points"), step) if step else []
         self.writer.rewind(step)
         # Of a run that began before the score was changed: two scores on one curve would look like learning.
         if points and not alike(found.get("score"), self._references["score"]):
             points = []
             self.writer.event(step, "warning", "held-out losses of before were scored otherwise and are left out")
-        evaluations = {**self._references, "heldout": points, "result": None}
+        evaluations = {"schema": SCHEMA, **self._references, "points": points, "result": None}
         write_json(self.folder.evaluations, evaluations)
         return evaluations
 
@@ -265,15 +266,8 @@ class Session:
         self.status.write(message="evaluating")
         progress = self.training.progress
         result = self.task.evaluate(self.training.recipe, final=final)
-        point = {
-            "step": progress.step,
-            "tokens": progress.tokens,
-            "seconds": round(progress.seconds, 4),
-            "loss": result.loss,
-            "bits_per_byte": result.bits_per_byte,
-            "evaluated_tokens": result.tokens,
-        }
-        self._evaluations["heldout"].append(point)
+        at = (progress.step, progress.tokens, progress.seconds)
+        self._evaluations["points"].append(point_of(*at, result.scores, evaluated_tokens=result.tokens))
         self._write(self.folder.evaluations, self._evaluations)
         bits = {} if result.bits_per_byte is None else {"bits_per_byte": result.bits_per_byte}
         self.writer.scalars(progress.step, progress.seconds, progress.tokens, heldout_loss=result.loss, **bits)
@@ -378,7 +372,8 @@ class Session:
 
     def _result(self) -> dict[str, Any]:
         progress, recorder, before = self.training.progress, self.training.recorder, done_before(self.folder)
-        last = self._evaluations["heldout"][-1] if self._evaluations["heldout"] else {}
+        last = self._evaluations["points"][-1]["scores"] if self._evaluations["points"] else {}
+        loss, bits = (last.get(name, {}).get("value") for name in (HELDOUT_LOSS, BITS_PER_BYTE))
         measured_with = References.of(self._evaluations, {}, causal=self.launched.objective.causal)
         seconds = max(progress.seconds - before["seconds"], 1e-9)
         return {
@@ -387,11 +382,11 @@ class Session:
             "seconds": progress.seconds,
             "tokens_per_second": mean_speed(progress.tokens - before["tokens"], seconds),
             "train_loss": sum(recorder.recent) / len(recorder.recent) if recorder.recent else None,
-            "heldout_loss": last.get("loss"),
-            "bits_per_byte": last.get("bits_per_byte"),
+            "heldout_loss": loss,
+            "bits_per_byte": bits,
             "unigram_entropy": self._references["unigram_entropy"],
             "bigram_entropy": self._references["bigram_entropy"],
-            "learned": measured_with.learned(last.get("loss")),
+            "learned": measured_with.learned(loss),
             "mfu": (recorder.useful_flops - before["useful_flops"]) / seconds / self._peak_flops,
             "parameters": self.assembled.parameters,
             "useful_flops": recorder.useful_flops,

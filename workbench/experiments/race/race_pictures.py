@@ -23,7 +23,7 @@ from workbench.plots.race import Arm, Gap, RacePicture, Reach, race_curves, race
 from workbench.plots.race_tables import curves_table, differences_table
 from workbench.plots.static import inline_table
 from workbench.plots.tables import choices_table, table
-from workbench.store.folder import read_object
+from workbench.store.evaluations import read_evaluations
 from workbench.store.trash import wherever
 from workbench.telemetry.baselines import References
 from workbench.telemetry.quantities import SECONDS_AHEAD
@@ -94,7 +94,7 @@ def picture_of(plan: RacePlan, now: RaceStatus) -> RacePicture:
         open_lines: list[Curve] = []
         for seed in plan.seeds:
             entry = Entry(arm, seed)
-            evaluations = read_object(wherever(plan.run_folder(entry)).evaluations)
+            evaluations = read_evaluations(wherever(plan.run_folder(entry)))
             if plan.score == "nats":
                 levels = levels or References.of(evaluations, {}, causal=False).levels
             if len(line := _curve(evaluations, plan, arm)):

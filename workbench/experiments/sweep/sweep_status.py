@@ -19,6 +19,7 @@ from workbench.experiments.sweep.samplers import ADAPTIVE, STEPWISE, Trial, dist
 from workbench.experiments.sweep.space import Values
 from workbench.experiments.sweep.stepwise import Seen, Settings, Walk, walk
 from workbench.experiments.sweep.sweep_plan import SweepPlan
+from workbench.store.evaluations import read_evaluations
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.trash import wherever
 
@@ -176,7 +177,7 @@ def expected_extreme(points: int) -> float:
 def losses_at_rungs(folder: RunFolder) -> dict[float, float]:
     """Return the held-out loss in nats of a run by the rung of early stopping, as far as it got."""
     folder = wherever(folder)
-    recorded, budget = read_object(folder.evaluations).get("heldout"), read_object(folder.recipe).get("budget")
+    recorded, budget = read_evaluations(folder).get("heldout"), read_object(folder.recipe).get("budget")
     if not isinstance(recorded, list) or not isinstance(budget, dict):
         return {}
     points: list[dict[str, Any]] = [each for each in recorded if isinstance(each, dict)]

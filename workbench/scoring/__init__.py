@@ -1,0 +1,1 @@
+"""Benchmarks of trained models: each gives scores by name, which a run keeps by step."""
