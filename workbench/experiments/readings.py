@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from workbench.base.json_lines import number
 from workbench.experiments.budget import Share
 from workbench.store.evaluations import read_evaluations
-from workbench.store.folder import RunFolder
+from workbench.store.folder import RunFolder, read_object
 from workbench.store.state import DISK_FULL, actual_status, read_state
 from workbench.store.trash import wherever
 from workbench.telemetry.baselines import References
