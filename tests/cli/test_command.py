@@ -33,7 +33,7 @@ from workbench.store.state import write_state
         (["train", "--seed", "abc"], "--seed: 'abc' is not a whole number; legal: 0 to 2,147,483,647; see"),
         (["train", "--priority", "x"], "--priority: 'x' is not a whole number; legal: -1000 to 1000; see"),
         (["train", "--target-loss", "abc"], "--target-loss: 'abc' is not a number; legal: nats, such as 6.5; see"),
-        (["runs", "--runs", "/nonexistent"], "--runs '/nonexistent' is no folder; the first run"),
+        (["runs", "--runs", "/dev/null/none"], "--runs '/dev/null/none' is no folder; the first run"),
         (["runs", "--runs", "/dev/null"], "--runs '/dev/null' is a file, no folder of runs"),
         (["train", "--recipe", "."], "recipe file '.' is a folder; give a file in it: a run's is recipe.json"),
         (["train", "--recipe", "/dev/null"], "recipe file '/dev/null' is empty"),

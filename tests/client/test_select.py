@@ -79,7 +79,7 @@ def test_handles_folders_and_paths(root: Path) -> None:
         (["lans*"], r"no run in .* 'lans\*'"),
         ([""], "no run in"),
         (["20260101"], "begins 2 run ids"),
-        (["/no/such/run"], "no run 'run'"),
+        (["/dev/null/run"], "no run 'run'"),
         ([7], "7 is no run: give what wb.launch"),
         ([None], "None is no run"),
     ],

@@ -65,7 +65,7 @@ def test_a_folder_of_somebody_else_is_not_trusted(folder: RunFolder, python: str
     assert launch_environment_of(folder) == (sys.executable, {})
 
 
-@pytest.mark.parametrize("named", ["python", "/nowhere/python", 3, None, ""])
+@pytest.mark.parametrize("named", ["python", "/dev/null/python", 3, None, ""])
 def test_a_python_that_is_gone_leaves_this_one(folder: RunFolder, named: object) -> None:
     write(folder, python=named, settings={})
     assert launch_environment_of(folder)[0] == sys.executable

@@ -174,7 +174,7 @@ def test_a_worker_that_ends_on_a_full_disk_says_why(
 ) -> None:
     """Its log cannot take the traceback: the reason must be in the state before that is tried."""
     disk = small_disk("1m")
-    run = live(tiny.with_(data={"paths": ("/nowhere.jsonl",)}), disk.path)
+    run = live(tiny.with_(data={"paths": ("/dev/null/nowhere.jsonl",)}), disk.path)
     fill_reserve(run.folder)
     disk.fill()
     monkeypatch.setattr(worker, "keep_lock", lambda folder: 0)
@@ -190,7 +190,7 @@ def test_a_worker_that_ends_on_a_full_disk_says_why(
         for number, handler in handlers:
             signal.signal(number, handler)
     assert run.state.status == "failed"
-    assert "/nowhere.jsonl" in run.state.error
+    assert "/dev/null/nowhere.jsonl" in run.state.error
 
 
 def test_a_suspended_run_is_stalled_until_it_goes_on(tiny: Recipe, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -141,12 +142,12 @@ def test_a_failed_run_says_why(tiny: Recipe, live: Live, here: Callable[..., int
 
 @pytest.mark.process
 def test_missing_text_fails_with_the_path(
-    tiny: Recipe, live: Live, here: Callable[..., int], capsys: pytest.CaptureFixture[str]
+    tiny: Recipe, live: Live, here: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    run = live(tiny.with_(data={"paths": ["/nonexistent/text"]}))
+    run = live(tiny.with_(data={"paths": [str(tmp_path / "absent" / "text")]}))
     assert here(run) == 1
     assert run.state.status == "failed"
-    assert "/nonexistent/text" in run.state.error
+    assert str(tmp_path / "absent" / "text") in run.state.error
     # What the request got wrong is no defect of the program: its log has the sentence, too, and no traceback.
     said = capsys.readouterr().err
     assert run.state.error in said

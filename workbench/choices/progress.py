@@ -47,7 +47,7 @@ class Budget(BaseModel):
     evaluations: int = knob(8, "held-out evaluations spread evenly over the run, the final one included", ge=1, le=1000)
     evaluation_tokens: int = knob(
         131_072,
-        "held-out tokens of the final evaluation; those before it take fewer",
+        "held-out tokens of the final evaluation; those before it take an eighth, at least 16,384",
         unit="tokens",
         ge=1024,
         scale="log",

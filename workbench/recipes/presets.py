@@ -69,7 +69,8 @@ def fast() -> Recipe:
     """Learns within minutes on two CPU cores: small vocabulary, relative positions, short rows, many small steps.
 
     Masks 30% of the positions at first and 15% at the end: twice the labels while the model leaves the unigram
-    plateau, at almost no cost with a head this small. Rate and warm-up are the best of a sweep at these 600 steps.
+    plateau, at almost no cost with a head this small; where the compiler's cache is empty, the first run compiles half
+    as long again (see the card of `masked`). Rate and warm-up are the best of a sweep at these 600 steps.
     """
     return bert_tiny().with_(
         name="fast",

@@ -36,7 +36,7 @@ from workbench.training.restored import restore, say
 REFERENCE_KEYS = ("score", "unigram_entropy", "bigram_entropy", "training_floor", "heldout_overlap")
 """Names in ``environment.json`` and ``evaluations.json`` of what a run's losses are held against."""
 DURING = 8
-"""Evaluations during training score one token in so many of the final evaluation's."""
+"""Evaluations during training score one token in so many of the final evaluation's, all of a small set."""
 
 
 @dataclass(frozen=True)

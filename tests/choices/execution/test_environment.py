@@ -215,8 +215,8 @@ def test_what_is_missing_is_told_before_anything_is_made(tmp_path: Path, monkeyp
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
     with pytest.raises(EngineError, match=r"needs Python 2\.7 \(.*: \d.*\).*--python PATH"):
         replace(TINY, pythons=("2.7",)).install(lambda done, line: None)
-    with pytest.raises(EngineError, match="/no/such/python: none with venv"):
-        TINY.install(lambda done, line: None, "/no/such/python")
+    with pytest.raises(EngineError, match="/dev/null/python: none with venv"):
+        TINY.install(lambda done, line: None, "/dev/null/python")
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(EngineError, match="no C\\+\\+ compiler; install one"):
         replace(TINY, compiles=True).install(lambda done, line: None)

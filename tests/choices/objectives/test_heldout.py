@@ -11,6 +11,7 @@ import torch
 
 from workbench.base.errors import DataError
 from workbench.choices.data.tokens import TokenStore, Vocabulary
+from workbench.choices.objectives import heldout as module
 from workbench.choices.objectives.heldout import MASKED_SHARE, REFERENCE_LENGTH, HeldoutSet
 
 VOCABULARY = Vocabulary(size=64, used=60, cls=2, sep=3, mask=4, pad=0, unk=1)
@@ -91,8 +92,10 @@ def test_pieces_and_positions_are_those_of_the_documents(store: TokenStore) -> N
                 assert (positions[column], pieces[column]) == (position, piece)
 
 
-def test_a_part_is_the_first_spans_scored_alike(store: TokenStore) -> None:
+def test_a_part_is_the_first_spans_scored_alike(store: TokenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = HeldoutSet.of(store, VOCABULARY, 4096, causal=False)
+    assert whole.part(8).described() == whole.described(), "all of a small set: one curve"
+    monkeypatch.setattr(module, "FEWEST_TOKENS", REFERENCE_LENGTH)
     part = whole.part(4)
     assert part.tokens == 1024
     assert part.scored_S.tolist() == [place for place in whole.scored_S.tolist() if place < 1024]

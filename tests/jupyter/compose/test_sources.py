@@ -42,8 +42,8 @@ def test_what_the_table_knows_of_a_run_is_said_with_it(tmp_path: Path) -> None:
     ]
 
 
-def test_nothing_to_list() -> None:
-    assert run_sources("/nonexistent") == []
+def test_nothing_to_list(tmp_path: Path) -> None:
+    assert run_sources(tmp_path / "absent") == []
 
 
 def test_words() -> None:

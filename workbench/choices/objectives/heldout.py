@@ -28,6 +28,8 @@ from workbench.telemetry.baselines import SCORE_VERSION
 # Shape legend: N tokens of the stream, S scored ones, D documents, B rows, T positions of a row, P spans.
 
 REFERENCE_LENGTH = 512
+FEWEST_TOKENS = 16_384
+"""Of a part; an eighth of the usual set, so that no part costs more than that one's."""
 MASKED_SHARE = 0.15
 SEED = 0x5EED_0000_0000
 """Of the choice of masked positions. Recipes' seeds are below 2**31, so no training mask is drawn from this stream."""
@@ -123,8 +125,12 @@ class HeldoutSet:
         return len(self.ids_N)
 
     def part(self, share: int) -> HeldoutSet:
-        """The first whole spans that hold one token in ``share`` of the set (at least one span), scored alike."""
-        size = min(self.tokens, max(1, self.tokens // REFERENCE_LENGTH // share) * REFERENCE_LENGTH)
+        """Return the first whole spans that hold one token in ``share`` of the set, scored alike.
+
+        At least :data:`FEWEST_TOKENS` stay, all of a smaller set: scores during a run and at its end then join.
+        """
+        spans = max(self.tokens // share, FEWEST_TOKENS) // REFERENCE_LENGTH
+        size = min(self.tokens, spans * REFERENCE_LENGTH)
         count = int(np.searchsorted(self.scored_S, size))
         return replace(
             self, ids_N=self.ids_N[:size], document_N=self.document_N[:size], start_N=self.start_N[:size],

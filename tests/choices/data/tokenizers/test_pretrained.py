@@ -147,7 +147,7 @@ def test_a_local_path_is_looked_at_before_anything_starts(tmp_path, monkeypatch)
     (tmp_path / "t.txt").write_text("text")
     for name, why in (
         ("./nothere", "does not exist"),
-        ("/nothere", "does not exist"),
+        (str(tmp_path / "nothere"), "does not exist"),
         ("empty", "without a tokenizer"),
     ):
         (problem,) = Files(paths=("t.txt",), tokenizer={"kind": "pretrained", "name": name}).problems_here()
