@@ -133,16 +133,6 @@ def test_the_stages_of_a_tuning_are_listed_as_that_alone(
         capsys.readouterr()
 
 
-@pytest.mark.parametrize("verb", ["race", "sweep", "tune"])
-def test_no_help_promises_that_what_was_cancelled_can_be_resumed(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main([verb, "--help"])
-    said = " ".join(capsys.readouterr().out.split())
-    assert "or follow, show or cancel an existing" in said
-    assert "resume" not in said
-    assert "for good and stop its runs; to begin again, start a new one" in said
-
-
 def test_a_tuning_that_has_just_begun_is_shown_without_an_empty_table(
     planned: Planned, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

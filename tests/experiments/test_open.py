@@ -28,19 +28,19 @@ def test_a_tuning_stands_before_its_sweep_and_its_race(planned: Planned, root: P
 
 
 def test_a_word_for_several_or_none_says_which_there_are(planned: Planned, root: Path, tiny: Recipe) -> None:
-    with pytest.raises(RunError, match=r"no race, sweep or tuning 'nope' beside .*; the latest: none"):
+    with pytest.raises(RunError, match=r"no tuning or race or sweep 'nope' beside .*; the latest: none"):
         wb.experiment("nope", root)
     tuning = held(planned(name="mine", axes={"architecture.layers": [2, 3]}))
     arms = {"baseline": tiny, "other": tiny.with_(optimizer={"lr": 2e-3})}
     race = written(enter_race(arms, "200 steps", name="mine", runs_dir=root, rates=RATES))
-    with pytest.raises(RunError, match=f"'mine' stands for 2 experiments: tuning {tuning.id}, race {race.id}"):
+    with pytest.raises(RunError, match=f"'mine' names 2 experiments: tuning {tuning.id}, race {race.id}"):
         wb.experiment("mine", root)
     with pytest.raises(RunError, match=rf"'nope' beside .*; the latest: tuning {tuning.id}, race {race.id}$"):
         wb.experiment("nope", root)
     swift = written(enter_race(arms, "200 steps", name="swift", runs_dir=root, rates=RATES))
     with pytest.raises(RunError, match=rf"'swft' beside .*; nearest: race 'swift' \({swift.id}\)$"):
         wb.experiment("swft", root)
-    with pytest.raises(RunError, match=rf"no race 'swft' in .*; nearest: 'swift' \({swift.id}\)$"):
+    with pytest.raises(RunError, match=rf"no race 'swft' beside .*; nearest: race 'swift' \({swift.id}\)$"):
         type(swift).find("swft", root)
     # As tables of runs and their tags write a name.
     spaced = written(enter_race(arms, "200 steps", name="mine, twice", runs_dir=root, rates=RATES))

@@ -100,7 +100,7 @@ def test_a_level_far_from_the_curves_is_left_out(picture: RacePicture) -> None:
     assert race_range(replace(far, arms=[])) is None
 
 
-@pytest.mark.parametrize("wild", [(7.0, 300.0, 4e4), (7.0, 6.5, 300.0), (9e3, 9e3, 9e3), (7.0, np.nan, np.inf)])
+@pytest.mark.parametrize("wild", [(7.0, 300.0, 4e4), (7.0, np.nan, np.inf)])
 def test_an_arm_that_diverges_sets_no_axis_and_is_marked(wild: tuple[float, ...]) -> None:
     calm = [Arm("baseline", [line(7, 6, 5), line(7.2, 6.1, 5.1)]), Arm("mine", [line(7, 6.2, 5.5)])]
     gaps = [Gap("mine", [0.4], 0.4, 0.2, 0.6, "worse", [0]), Gap("wild", [4e4], 4e4, 3e4, 5e4, "worse", [0])]

@@ -1,4 +1,4 @@
-"""What the verbs of experiments, race, sweep and tune, have in common: list, find, follow and cancel them."""
+"""The common part of the verbs race, sweep and tune: list, find, follow and cancel experiments."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def existing(kind: type[Held], word: str, options: argparse.Namespace, *, new: b
 
 
 def latest(kind: type[Held], options: argparse.Namespace) -> str:
-    """The newest ids, for a message."""
+    """Return the newest ids, for a message."""
     known = kind.kind.ids(options.runs)
     older = f" and {len(known) - 3} older" if len(known) > 3 else ""
     return f"{', '.join(known[-3:])}{older}" or "none"
@@ -146,7 +146,7 @@ def _wait(held: Held) -> None:
 
 
 def changed(source: str, options: argparse.Namespace) -> Any:
-    """A recipe with what ``--text`` and ``--set`` change."""
+    """Return a recipe with the changes of ``--text`` and ``--set``."""
     from workbench.experiments.validation import recipe_of
 
     changes = [*text_edits(options.text), *map(assignment, options.set)]
@@ -155,7 +155,7 @@ def changed(source: str, options: argparse.Namespace) -> Any:
 
 
 def seeds(text: str) -> int | list[int]:
-    """What ``--seeds`` says: how many, or which.
+    """Return the seeds of ``--seeds``: a number, or a list.
 
     Raises:
         RecipeError: neither.
@@ -167,7 +167,7 @@ def seeds(text: str) -> int | list[int]:
 
 
 def over(text: str) -> tuple[str, Any]:
-    """What ``--over PATH=VALUES`` says.
+    """Return path and values of ``--over PATH=VALUES``.
 
     Raises:
         RecipeError: no ``=``.

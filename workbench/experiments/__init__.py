@@ -1,1 +1,1 @@
-"""What races and sweeps share: a folder, a driver that may be killed, runs that are launched once, equal budgets."""
+"""Races, sweeps and tunings: a folder each, a driver that may be killed, runs launched once, equal budgets."""

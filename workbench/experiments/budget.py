@@ -27,20 +27,20 @@ _SIZES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
 
 
 class Amount(NamedTuple):
-    """What every arm may spend; ``unit`` is steps, tokens, seconds or flops."""
+    """The budget of every arm; ``unit`` is steps, tokens, seconds or flops."""
 
     amount: float
     unit: str
 
     @property
     def words(self) -> str:
-        """As text, as :func:`parse` reads it."""
+        """The text that :func:`parse` reads back."""
         return f"{self.amount:.15g} {self.unit}"
 
 
 @dataclass(frozen=True)
 class Share:
-    """What the budget is for one recipe: the conversion that an experiment stores and shows.
+    """The budget of one recipe: the conversion that an experiment stores and shows.
 
     Attributes:
         amount, unit: of the budget of its runs.
@@ -70,7 +70,7 @@ class Share:
         return Amount(self.amount, self.unit).words
 
     def seconds_at(self, step: float, tokens: float) -> float:
-        """Reference seconds at a place of a run: by what its budget counts where that is tokens, else by steps."""
+        """Return the reference seconds at a place of a run: by tokens where its budget counts them, else by steps."""
         return self.seconds * tokens / self.tokens if self.unit == "tokens" else self.seconds_per_step * step
 
 
@@ -109,7 +109,7 @@ def check_clock(clock: str) -> None:
 
 
 def shared(recipe: Recipe, budget: Amount, clock: str, forecast: Callable[[Recipe], Forecast]) -> tuple[Recipe, Share]:
-    """The recipe under its share of a budget, and that share.
+    """Return the recipe under its share of a budget, and that share.
 
     Seconds of reference time, and FLOPs, become steps, so that a busy machine changes no result; they become tokens
     where the batch grows by what it measures, as nobody knows before how much a step will then be.
@@ -127,7 +127,7 @@ def shared(recipe: Recipe, budget: Amount, clock: str, forecast: Callable[[Recip
 
 
 def share_of(recipe: Recipe, forecast: Callable[[Recipe], Forecast]) -> Share:
-    """What a recipe's own budget is."""
+    """Return the share that is a recipe's own budget."""
     found = forecast(recipe)
     return Share(
         recipe.budget.amount, recipe.budget.unit, found.steps, found.tokens, found.flops, found.seconds,
@@ -137,7 +137,7 @@ def share_of(recipe: Recipe, forecast: Callable[[Recipe], Forecast]) -> Share:
 
 
 def threads_of(recipe: Recipe) -> int:
-    """Threads that a recipe trains with; 0 on a GPU."""
+    """Return the threads that a recipe trains with; 0 on a GPU."""
     mode = recipe.engine().mode
     return 0 if mode.device == "cuda" else mode.threads
 
@@ -165,7 +165,7 @@ def check_size(whose: str, recipe: Recipe, share: Share, prepared: PreparedData,
 
 
 def labels_of(recipe: Recipe, share: Share) -> float:
-    """Labelled tokens of a run."""
+    """Return the number of labelled tokens of a run."""
     from workbench.choices.progress import progress_at
 
     points = [recipe.objective.labelled_fraction(progress_at(recipe.budget, at)) for at in (0.0, 0.5, 1.0)]

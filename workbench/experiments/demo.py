@@ -153,7 +153,7 @@ def stop(runs: Sequence[Run], console: Console) -> None:
 
 
 def table(views: Sequence[RunView]) -> Table:
-    """The comparison: one column per run, the first is what speeds are compared with."""
+    """Return the comparison: one column per run, the first is what speeds are compared with."""
     shown = Table(title="held-out text, equal seconds of training", title_justify="left")
     shown.add_column("")
     for view in views:
@@ -182,7 +182,7 @@ def write_all(views: Sequence[RunView], runs: Sequence[Run], notebook: Path, out
 
 
 def judge(views: Sequence[RunView]) -> None:
-    """The demo's claim: the last run has left the plateau of word frequencies.
+    """Judge the demo's claim: the last run has left the plateau of word frequencies.
 
     Raises:
         TargetMissed: it did not.

@@ -119,12 +119,12 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
 
     @property
     def table(self) -> str:
-        """What was compared, as text for terminals."""
+        """Its arms, points or settings as text for terminals."""
         return self._snapshot(self.status).table_text()
 
     @property
     def brief(self) -> str:
-        """What it says so far, in a few words for one line of a table."""
+        """Its result so far in a few words, for one line of a table."""
         return self._snapshot(self.status).brief
 
     @property

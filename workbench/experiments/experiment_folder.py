@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,24 +109,11 @@ class ExperimentFolder:
         """Find the folder of one by its id, a unique beginning of it, its name, or its path.
 
         Raises:
-            RunError: no such one; the message names what is alike, or the latest.
+            RunError: no such one, or several; see :func:`find_one`.
         """
-        matching = cls.matching(which, runs_dir)
-        if len(matching) == 1:
-            return matching[0]
-        if matching:
-            ids = ", ".join(each.id for each in matching[-5:])
-            raise RunError(f"'{which}' names {len(matching)} {cls.plural}: {ids}; write more of its id")
-        if isinstance(which, Path) or os.sep in which:
-            folder = cls(Path(which).expanduser().absolute())
-            raise RunError(f"no {cls.noun} in '{folder.path}': that folder has no {folder.plan.name}")
-        known = cls.ids(runs_dir)
-        called = {folder.name: folder.id for folder in (cls(cls.root(runs_dir) / each) for each in known)}
-        if near := alike(which, list(called)):
-            nearest = ", ".join(f"'{plain(name)}' ({called[name]})" for name in near)
-            raise RunError(f"no {cls.noun} '{which}' in {cls.root(runs_dir)}; nearest: {nearest}")
-        latest = f"the latest: {', '.join(known[-3:])}" if known else f"that folder holds no {cls.plural}"
-        raise RunError(f"no {cls.noun} '{which}' in {cls.root(runs_dir)}; {latest}")
+        found = find_one(which, [cls], runs_dir)
+        assert isinstance(found, cls)
+        return found
 
     @classmethod
     def matching(cls, which: str | Path, runs_dir: str | Path | None = None) -> list[Self]:
@@ -320,3 +307,51 @@ class TuningFolder(ExperimentFolder):
     def evidence(self) -> Path:
         """``evidence.json``: every setting that was tried, what was kept and why, the race; replaced whole."""
         return self.path / "evidence.json"
+
+
+KINDS: list[type[ExperimentFolder]] = [TuningFolder, RaceFolder, SweepFolder]
+"""Tunings first: the sweep and the race of one have its id, and it stands before them."""
+
+
+def find_one(
+    which: str | Path, kinds: Sequence[type[ExperimentFolder]], runs_dir: str | Path | None = None
+) -> ExperimentFolder:
+    """Find the one experiment that a word names.
+
+    Args:
+        which: its id, a unique beginning of it, its name, or its folder.
+
+    Raises:
+        RunError: none, or several; the message names them, or what is alike, or the latest of each kind.
+    """
+    matching = find_all(which, kinds, runs_dir)
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        named = ", ".join(f"{each.noun} {each.id}" for each in matching[-5:])
+        raise RunError(f"'{which}' names {len(matching)} experiments: {named}; write more of its id")
+    nouns = " or ".join(kind.noun for kind in kinds)
+    if isinstance(which, Path) or os.sep in which:
+        files = " or ".join(f"{kind.noun}.json" for kind in kinds)
+        raise RunError(f"no {nouns} in '{which}': that folder has no {files}")
+    known: dict[str, ExperimentFolder] = {}
+    for kind in kinds:
+        for each in kind.ids(runs_dir):
+            known.setdefault(each, kind(kind.root(runs_dir) / each))
+    called = {folder.name: folder for folder in known.values()}
+    latest = {folder.noun: f"{folder.noun} {folder.id}" for folder in known.values()}
+    other = f"the latest: {', '.join(latest.values()) or 'none'}"
+    if near := alike(str(which), list(called)):
+        other = "nearest: " + ", ".join(f"{called[name].noun} '{plain(name)}' ({called[name].id})" for name in near)
+    raise RunError(f"no {nouns} '{which}' beside {runs_root(runs_dir)}; {other}")
+
+
+def find_all(
+    which: str | Path, kinds: Sequence[type[ExperimentFolder]], runs_dir: str | Path | None = None
+) -> list[ExperimentFolder]:
+    """List all experiments that a word names, by path, id, beginning of an id, or name."""
+    found: dict[str, ExperimentFolder] = {}
+    for kind in kinds:
+        for folder in kind.matching(which, runs_dir):
+            found.setdefault(folder.id, folder)
+    return list(found.values())

@@ -56,7 +56,7 @@ class Reading(NamedTuple):
 
 
 class Status(Protocol):
-    """How an experiment stands, as far as its driver needs to know.
+    """The state of an experiment, as its driver needs it.
 
     Attributes:
         runs: every job with its reading. wanted: jobs to start, in order.

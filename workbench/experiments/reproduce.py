@@ -41,7 +41,7 @@ _RUNS_DIR = "None: $WORKBENCH_RUNS, else ./runs"
 
 
 def cells_of(held: Run | Experiment[Any, Any]) -> list[Cell]:
-    """Cells that ask for the same training again.
+    """Return cells that ask for the same training again.
 
     Raises:
         RunError: a plan cannot be read. RecipeError: parts of a run's recipe were objects of the user's.
@@ -90,21 +90,15 @@ def _race_cells(held: Race) -> list[Cell]:
         "name": None if plan.name == " vs ".join(plan.arms) else plan.name,
         "initial": {int(seed): path for seed, path in plan.initial.items()} or None,
     })  # fmt: skip
-    return [
-        ("title", _title("race", held.id, held.summary) + _not_judged(held)),
-        ("parameters", _parameters(
-            seeds=(_seeds(plan.seeds, 0), "at most this many, or a list of them"),
-            budget=(plan.budget, "per run, in reference time; 600 steps or 1e6 tokens also work"),
-            fail_on=_fail_on(held),
-            runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
-        )),
-        ("arms", "\n".join(lines)),
-        ("options", f"options = {_literal(options)}"),
-        ("launch", "race = wb.race(arms, budget, seeds, **options, runs_dir=runs_dir)"),
-        ("wait", "result = race.wait_blocking()"),
-        ("compare", "race.watch()"),
-        ("result", "print(race.table)\nprint(result)\nresult.require(fail_on)"),
-    ]  # fmt: skip
+    return _experiment_cells(
+        held, "wb.race(arms, budget, seeds, **options, runs_dir=runs_dir)", "require(fail_on)",
+        {
+            "seeds": (_seeds(plan.seeds, 0), "at most this many, or a list of them"),
+            "budget": (plan.budget, "per run, in reference time; 600 steps or 1e6 tokens also work"),
+            "fail_on": _fail_on(held),
+        },
+        {"arms": "\n".join(lines), "options": f"options = {_literal(options)}"}, _not_judged(held),
+    )  # fmt: skip
 
 
 def _sweep_cells(held: Sweep) -> list[Cell]:
@@ -114,24 +108,17 @@ def _sweep_cells(held: Sweep) -> list[Cell]:
         "early_stopping": plan.early_stopping or None, "score": plan.score, "clock": plan.clock,
         "name": None if plan.name == f"{plan.recipe['name']}: {', '.join(plan.space)}"[:80] else plan.name,
     })  # fmt: skip
-    return [
-        ("title", _title("sweep", held.id, held.summary)),
-        ("parameters", _parameters(
-            seeds=(_seeds(plan.seeds, TUNING_SEED), "per point, or a list of them"),
-            budget=(plan.budget or None, "per run; 60 s is reference time; None: the recipe's own"),
-            reference_score=_reference_score(held),
-            tolerance=(TOLERANCES[plan.score], _TOLERANCE),
-            runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
-        )),
-        ("recipe", f"import workbench as wb\n\nrecipe = {shortest_code(plan.recipe, {})}"),
-        ("space", f"space = {_space(plan.space)}"),
-        ("options", f"options = {_literal(options)}"),
-        ("launch", "sweep = wb.sweep(recipe, space, seeds=seeds, budget=budget, **options, runs_dir=runs_dir)"),
-        ("wait", "result = sweep.wait_blocking()"),
-        ("compare", "sweep.watch()"),
-        ("result", "print(sweep.table)\nprint(result)\n"
-                   f"result.require(reference_score, tolerance, budget={plan.budget!r})"),
-    ]  # fmt: skip
+    return _experiment_cells(
+        held, "wb.sweep(recipe, space, seeds=seeds, budget=budget, **options, runs_dir=runs_dir)",
+        f"require(reference_score, tolerance, budget={plan.budget!r})",
+        {
+            "seeds": (_seeds(plan.seeds, TUNING_SEED), "per point, or a list of them"),
+            "budget": (plan.budget or None, "per run; 60 s is reference time; None: the recipe's own"),
+            "reference_score": _reference_score(held),
+            "tolerance": (TOLERANCES[plan.score], _TOLERANCE),
+        },
+        _recipe_cells(plan.recipe, plan.space, options),
+    )  # fmt: skip
 
 
 def _tuning_cells(held: Tuning) -> list[Cell]:
@@ -140,21 +127,41 @@ def _tuning_cells(held: Tuning) -> list[Cell]:
         "each": plan.each, "seeds": _seeds(plan.seeds, TUNING_SEED), "race_seeds": _seeds(plan.race_seeds, 0),
         "score": plan.score, "name": None if plan.name == f"{plan.recipe['name']} tuned"[:80] else plan.name,
     })  # fmt: skip
+    return _experiment_cells(
+        held, "wb.tune(recipe, budget, space, **options, runs_dir=runs_dir)", "require(fail_on)",
+        {"budget": (plan.budget, "for all runs together"), "fail_on": _fail_on(held)},
+        _recipe_cells(plan.recipe, held.sweep.plan.space, options), _not_judged(held),
+    )  # fmt: skip
+
+
+def _recipe_cells(recipe: Mapping[str, Any], space: Space, options: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "recipe": f"import workbench as wb\n\nrecipe = {shortest_code(recipe, {})}",
+        "space": f"space = {_space(space)}",
+        "options": f"options = {_literal(options)}",
+    }
+
+
+def _experiment_cells(
+    held: Race | Sweep | Tuning, call: str, judge: str, parameters: Mapping[str, tuple[Any, str]],
+    setup: Mapping[str, str], title: str = "",
+) -> list[Cell]:  # fmt: skip
+    """Return the cells that begin, follow and judge an experiment.
+
+    Args:
+        call: that begins it. judge: the method of its result. setup: cells before that. title: added to the first.
+    """
+    noun = held.kind.noun
+    runs_dir = _runs_dir(Path(held.plan.runs_dir)), _RUNS_DIR
     return [
-        ("title", _title("tuning", held.id, held.summary) + _not_judged(held)),
-        ("parameters", _parameters(
-            budget=(plan.budget, "for all runs together"),
-            fail_on=_fail_on(held),
-            runs_dir=(_runs_dir(Path(plan.runs_dir)), _RUNS_DIR),
-        )),
-        ("recipe", f"import workbench as wb\n\nrecipe = {shortest_code(plan.recipe, {})}"),
-        ("space", f"space = {_space(held.sweep.plan.space)}"),
-        ("options", f"options = {_literal(options)}"),
-        ("launch", "tuning = wb.tune(recipe, budget, space, **options, runs_dir=runs_dir)"),
-        ("wait", "result = tuning.wait_blocking()"),
-        ("compare", "tuning.watch()"),
-        ("result", "print(tuning.table)\nprint(result)\nresult.require(fail_on)"),
-    ]  # fmt: skip
+        ("title", _title(noun, held.id, held.summary) + title),
+        ("parameters", _parameters(**parameters, runs_dir=runs_dir)),
+        *setup.items(),
+        ("launch", f"{noun} = {call}"),
+        ("wait", f"result = {noun}.wait_blocking()"),
+        ("compare", f"{noun}.watch()"),
+        ("result", f"print({noun}.table)\nprint(result)\nresult.{judge}"),
+    ]
 
 
 _CELLS: dict[type, Callable[[Any], list[Cell]]] = {Race: _race_cells, Sweep: _sweep_cells, Tuning: _tuning_cells}
@@ -199,7 +206,7 @@ def _title(noun: str, id: str, ended: str) -> str:
 
 
 def _not_repeated(run: Run) -> list[str]:
-    """What a run went through that its recipe alone does not say."""
+    """Name events of a run that its recipe alone does not repeat."""
     found = []
     if (origin := origin_of(run.folder)) is not None:
         found.append(f"That run was forked from `{origin.run}` at step {origin.step:,}; this one starts from its own "
@@ -219,7 +226,7 @@ def _not_repeated(run: Run) -> list[str]:
 
 
 def _reference(run: Run, result: Result) -> tuple[float | None, str]:
-    """What the repeat is held against, and what the notebook says about it."""
+    """Return the reference of a repeat, and a comment."""
     if result["state"] not in ENDED_WELL or result["heldout_loss"] is None:
         return None, "the original did not end with a held-out loss: nothing is judged"
     if origin_of(run.folder) is not None:
@@ -236,14 +243,14 @@ def _reference_score(held: Sweep) -> tuple[float | None, str]:
 
 
 def _fail_on(held: Race | Tuning) -> tuple[str, str]:
-    """What fails a repeat, and what the notebook says about it: never a verdict that the original has itself."""
+    """Return the verdict that fails a repeat, and a comment: never one that the original has itself."""
     if held.result.failures(_USUAL):
         return "never", f"'{_USUAL}' would fail a repeat that ends as the original did; {_FAIL_ON}"
     return _USUAL, _FAIL_ON
 
 
 def _not_judged(held: Race | Tuning) -> str:
-    """Why a repeat is not judged; empty where it is."""
+    """Return why a repeat is not judged; empty where it is."""
     found = held.result.failures(_USUAL)
     if not found:
         return ""
@@ -257,7 +264,7 @@ def _parameters(**values: tuple[Any, str]) -> str:
 
 
 def _budget_text(budget: Budget) -> str:
-    """A budget as text that reads back as the same number."""
+    """Return a budget as text that reads back as the same number."""
     if budget.unit != "seconds" and not budget.amount.is_integer():
         # Of an earlier version, or given as a number: the last step is trained whole.
         budget = budget.model_copy(update={"amount": float(math.ceil(budget.amount))})
@@ -274,7 +281,7 @@ def _seeds(seeds: Sequence[int], first: int) -> int | list[int]:
 
 
 def _space(space: Space) -> str:
-    """A space as it is asked for."""
+    """Return a space as text."""
     ranges = {path: f"{knob.low!r}..{knob.high!r} {'log' if knob.log else 'linear'}" for path, knob in space.items()}
     return _literal({path: list(knob.values) or ranges[path] for path, knob in space.items()})
 

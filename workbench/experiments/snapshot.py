@@ -98,12 +98,12 @@ class Snapshot(ABC, Generic[P, S]):
     @property
     @abstractmethod
     def progress(self) -> str:
-        """How far it is, in one line."""
+        """Its progress in one line."""
 
     @property
     @abstractmethod
     def said(self) -> list[str]:
-        """What its runs say, in sentences."""
+        """Its results in sentences."""
 
     @property
     def more(self) -> list[str]:
@@ -113,12 +113,12 @@ class Snapshot(ABC, Generic[P, S]):
     @property
     @abstractmethod
     def brief(self) -> str:
-        """What it says, in a few words for one line of a table."""
+        """Its results in a few words, for one line of a table."""
 
     @property
     @abstractmethod
     def rows(self) -> list[dict[str, Any]]:
-        """What was compared, one mapping per row."""
+        """Its runs, points or settings, one mapping per row."""
 
     @abstractmethod
     def table(self) -> tuple[list[str], list[list[str]]]:
@@ -145,7 +145,7 @@ class Snapshot(ABC, Generic[P, S]):
 
     @property
     def title(self) -> str:
-        """What it is, with its name."""
+        """Its kind and its name."""
         return f"{self.noun.capitalize()} {plain(self.plan.name, 60)}"
 
     @property

@@ -10,7 +10,7 @@ ALIKE = 1.1
 
 
 def around(values: Sequence[float]) -> tuple[float, float] | None:
-    """The range of an axis on which all finite values are one: a tenth of it to both sides; None of several, or none.
+    """Return the range of an axis for one single value: a tenth of it to both sides; None for several, or none.
 
     Example:
         >>> around([90.0, 90.0]), around([0.0]), around([1.0, 2.0])
@@ -25,7 +25,7 @@ def around(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def front(x: Sequence[float], y: Sequence[float]) -> list[int]:
-    """Places of the points that no other beats: none is at most as large in both and smaller in one; ordered by x.
+    """Return places of the points that no other beats, ordered by x: none is as small in both and smaller in one.
 
     Points with a number that is not finite are on no front; of equal points all are.
 

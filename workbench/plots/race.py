@@ -66,7 +66,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Reach:
-    """When an arm reaches the score that the baseline ends with: reference seconds with their interval over seeds."""
+    """Reference seconds, with an interval, until an arm reaches the score that the baseline ends with."""
 
     name: str
     seconds: float
@@ -76,7 +76,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class RacePicture:
-    """What the pictures of a race show.
+    """The data of the pictures of a race.
 
     Attributes:
         unit: of losses and differences. x_label: of the curves' axis.
@@ -96,12 +96,12 @@ class RacePicture:
     reaches: Sequence[Reach] = ()
 
     def place(self, name: str) -> int:
-        """Of an arm, which decides its colour."""
+        """Return the place of an arm, which decides its colour."""
         return next(place for place, arm in enumerate(self.arms) if arm.name == name)
 
 
 def band(lines: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """x, mean, lowest and highest of several curves (P,), where all of them have got; empty without any.
+    """Return x, mean, lowest and highest of several curves (P,), where all of them have got; empty without any.
 
     Points are those of the longest curve: seeds of one arm are scored at the same places, up to rounding.
     """
@@ -116,7 +116,7 @@ def band(lines: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
 
 
 def ends_band(arm: Arm) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """As :func:`band`, of the ends of an arm: one point (1,), or none."""
+    """Return :func:`band` of the ends of an arm: one point (1,), or none."""
     if not arm.ends:
         return (np.empty(0),) * 4
     x_S, y_S = (np.concatenate([getattr(end, of) for end in arm.ends]) for of in ("x_N", "y_N"))
@@ -125,7 +125,7 @@ def ends_band(arm: Arm) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def race_range(picture: RacePicture) -> tuple[float, float] | None:
-    """Lowest and highest loss that the curves show, as :func:`loss_range`, and without arms that diverge.
+    """Return the lowest and highest loss that the curves show, as :func:`loss_range`, and without arms that diverge.
 
     Returns:
         None where there is nothing to draw.
@@ -140,7 +140,7 @@ def race_range(picture: RacePicture) -> tuple[float, float] | None:
 
 
 def gaps_range(picture: RacePicture) -> tuple[float, float] | None:
-    """Lowest and highest difference that a picture shows: none that the curves have no room for; None: all of them."""
+    """Return the lowest and highest difference that has room in the curves; None: all of them."""
     found = [point for gap in picture.gaps for point in (*gap.points, gap.low, gap.high) if point is not None]
     room = race_range(picture)
     if room is None or not found or max(map(abs, found)) <= (widest := room[1] - room[0]):
@@ -166,7 +166,7 @@ class Beyond(NamedTuple):
 
 
 def beyond(at_N: Iterable[Any], values_N: Iterable[float], shown: tuple[float, float] | None) -> list[Beyond]:
-    """The points, (N,), outside of what is shown; what is no number lies above."""
+    """Return the points, (N,), outside the picture; NaN lies above."""
     if shown is None:
         return []
     low, high = shown
@@ -240,7 +240,7 @@ def _ends(arm: Arm, colour: str, *, shown: bool) -> go.Scatter:
 
 
 def _levels(picture: RacePicture, shown: tuple[float, float] | None) -> dict[str, float]:
-    """The levels that have room: one far away would press all curves into a line."""
+    """Return the levels that have room: one far away would press all curves into a line."""
     return {text: at for text, at in picture.levels.items() if shown is not None and shown[0] <= at <= shown[1]}
 
 

@@ -48,14 +48,14 @@ class Dot:
     parameters: float = math.nan
 
     def cost(self, name: str) -> float:
-        """One of :data:`COSTS`, memory in MiB, as forecasts say it of such models."""
+        """Return one of :data:`COSTS`, memory in MiB, as forecasts say it of such models."""
         value = float(getattr(self, name))
         return value / 2**20 if name == "memory_bytes" else value
 
 
 @dataclass(frozen=True)
 class SweepPicture:
-    """What the pictures of a sweep show.
+    """The data of the pictures of a sweep.
 
     Attributes:
         unit: of scores. dots: points with a score. knobs: paths, as asked. log: those on a logarithmic axis.
@@ -90,8 +90,10 @@ class SweepPicture:
 
 
 def scale_of(picture: SweepPicture, path: str, apart: float = APART) -> tuple[list[float], list[tuple[float, str]]]:
-    """Where the dots lie on a knob's axis, and its ticks: numbers as they are (their decimal logarithm on such an
-    axis), all else in order of appearance; a knob that a point does not have lies at NaN.
+    """Return the places of the dots on a knob's axis, and its ticks.
+
+    Numbers lie as they are (at their decimal logarithm on such an axis), all else in order of appearance; a knob that a
+    point does not have lies at NaN.
 
     Args:
         apart: share of the axis that two ticks keep between them.
@@ -112,7 +114,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_log(picture: SweepPicture, path: str) -> bool:
-    """Whether the dots lie at logarithms on a knob's axis."""
+    """Return True where the dots lie at logarithms on a knob's axis."""
     known = [value for dot in picture.dots if (value := dot.values.get(path)) is not None]
     return path in picture.log and all(_is_number(value) and value > 0 for value in known)
 
@@ -171,7 +173,7 @@ def knob_figure(picture: SweepPicture, path: str) -> go.Figure:
 
 
 def importance_figure(picture: SweepPicture) -> go.Figure:
-    """How much each knob matters, as bars."""
+    """Draw the importance of each knob as bars."""
     items = list(picture.importance.items())[::-1]
     figure = go.Figure()
     figure.add_bar(x=[share for _, share in items], y=[plotly_text(path) for path, _ in items], orientation="h",
@@ -259,7 +261,7 @@ def sweep_png(picture: SweepPicture) -> bytes:
 
 
 def draw_means(axes: Axes, x: Sequence[float], y: Sequence[float], kept: Sequence[int]) -> None:
-    """Points of a sweep against a knob, in the colours that they have beside it: those on the front, and the others."""
+    """Draw points against a knob, those on the front in their own colour."""
     beaten = [at for at in range(len(x)) if at not in kept]
     for dots, colour in ((beaten, REFERENCE_COLOUR), (kept, run_colour(0))):
         axes.plot([x[at] for at in dots], [y[at] for at in dots], "o", color=colour)

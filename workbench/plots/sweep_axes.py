@@ -53,7 +53,7 @@ def _round_numbers(low: float, high: float, log: bool) -> list[float]:
 
 
 def _downsampled(places: Sequence[float], room: float) -> list[int]:
-    """Which ticks stay: the first, the last, and those between that are near to neither."""
+    """Return the ticks that stay: the first, the last, and those between that are near to neither."""
     last, kept = len(places) - 1, [0]
     for at in range(1, last):
         if places[at] - places[kept[-1]] >= room <= places[last] - places[at]:

@@ -13,7 +13,7 @@ from workbench.plots.tables import escape, table
 
 
 def pareto_table(picture: SweepPicture, cost: str) -> str:
-    """Points by what they cost, from the cheapest, with their score and whether they are on the front.
+    """Return points from the cheapest, with their score and their place on the front.
 
     Args:
         cost: one of :data:`workbench.plots.sweep.COSTS`.
@@ -28,7 +28,7 @@ def pareto_table(picture: SweepPicture, cost: str) -> str:
 
 
 def knob_table(picture: SweepPicture, path: str) -> str:
-    """Points with their value of one knob, their score and those of their seeds."""
+    """Return points with their value of one knob, their score and those of their seeds."""
     rows = [
         (_name(picture, at), [_value(dot.values[path]), f"{dot.score:.3f}", _several(dot.scores)])
         for at, dot in enumerate(picture.dots)
@@ -38,7 +38,7 @@ def knob_table(picture: SweepPicture, path: str) -> str:
 
 
 def parallel_table(picture: SweepPicture) -> str:
-    """Points with all their knobs and their score, the best first."""
+    """Return points with all their knobs and their score, the best first."""
     known = [at for at, dot in enumerate(picture.dots) if math.isfinite(dot.score)]
     rows = [
         (str(dot.index), [*(_value(dot.values.get(path)) for path in picture.knobs), f"{dot.score:.3f}"])
@@ -48,7 +48,7 @@ def parallel_table(picture: SweepPicture) -> str:
 
 
 def importance_table(picture: SweepPicture) -> str:
-    """Knobs with their importance, the largest first."""
+    """Return knobs with their importance, the largest first."""
     rows = [(plain(path), [f"{share:.0%}"]) for path, share in picture.importance.items()]
     about = "".join(f'<p class="quiet">{escape(line)}</p>' for line in picture.importance_caveat.splitlines())
     return table([picture.importance_method], rows, corner="knob") + about

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.experiments.race.conftest import Starter, end, written
+from tests.experiments.race.conftest import Starter, written
 from tests.forecasting.machine_rates import RATES
 from workbench import presets
 from workbench.base.errors import RecipeError
@@ -109,18 +109,12 @@ def test_a_run_differs_from_its_arm_in_seed_name_and_budget_alone(planned: Plann
         (["baseline"], {}, "at least two arms: give a dict of names and recipes"),
         (["baseline", "<b>"], {}, r"arm '<b>': a name has"),
         (["baseline", "mine"], {"seeds": 1}, "2 to 100 different ones, got 1"),
-        (["baseline", "mine"], {"seeds": [1, 1]}, "different ones"),
         (["baseline", "mine"], {"baseline": "yours"}, "unknown value 'yours'.*legal: baseline, mine"),
         (["baseline", "mine"], {"score": "nat"}, "did you mean 'nats'"),
         (["baseline", "mine"], {"seeds": "two"}, "seeds: 'two' is neither a number of seeds nor a list of them"),
         (["baseline", "mine"], {"seeds": True}, "neither a number"),
-        (["baseline", "mine"], {"seeds": [0, "1"]}, "neither a number"),
-        (["baseline", "mine"], {"seeds": 10**12}, "2 to 100 different ones, got 1000000000000"),
-        (["baseline", "mine"], {"baseline": ["mine"]}, "baseline: unknown value"),
         (["baseline", "mine"], {"budget": 5}, "budget: 5 has no unit; write '200 steps'"),
-        (["baseline", "mine"], {"budget": 0}, "budget: 0 has no unit"),
         (["baseline", "mine"], {"reference": 2.0}, "reference: give ratios.*got 2.0"),
-        (["baseline", "mine"], {"reference": "half"}, "reference: give ratios"),
         (["baseline", "mine"], {"margin": "wide"}, "at least 0, got 0.05 and 'wide'"),
         (["baseline", "mine"], {"name": 5}, "name: 5 is not a text"),
         (["baseline", "mine"], {"runs_dir": 5}, "runs_dir: 5 is not a folder's path"),
@@ -128,12 +122,8 @@ def test_a_run_differs_from_its_arm_in_seed_name_and_budget_alone(planned: Plann
         (["baseline", "mine"], {"say": True}, "say: True is not a function"),
         (["baseline", "mine"], {"clock": "wall"}, "legal: measured, reference"),
         (["baseline", "mine"], {"budget": "-30 s"}, "budget '-30 s': a budget must be more than 0"),
-        (["baseline", "mine"], {"budget": "-2e15 flops"}, "must be more than 0"),
-        (["baseline", "mine"], {"budget": "0 steps"}, "must be more than 0"),
         (["baseline", "mine"], {"budget": "60 parsecs"}, "write '200 steps', '1.5M tokens'"),
         (["baseline", "mine"], {"budget": "5 steps"}, "too small: arm 'baseline' gets 5 steps"),
-        (["baseline", "mine"], {"budget": "1 steps"}, "too small: arm 'baseline' gets 1 step for it"),
-        (["baseline", "mine"], {"budget": "20 s", "reference": [0]}, "between 0.01 and 100"),
         (["baseline", "mine"], {"alpha": 0}, "between 0.0001 and 1"),
         (["baseline", "mine"], {"budget": "1e999 flops"}, "more than 0, and finite"),
     ],
@@ -225,19 +215,6 @@ def test_too_short_a_start_from_scratch_is_said_before(planned: Planned) -> None
     assert "'baseline' may not get 0.1 nats below word frequencies: 3.8" in warning
     assert "'mine'" in other
     assert planned(budget="200 steps").warnings == ()
-
-
-def test_earlier_runs_say_whether_a_recipe_leaves_the_floor(planned: Planned) -> None:
-    plan = planned()
-    entry = Entry("mine", 3)
-    folder = end(plan, entry, 2.95)
-    found = {"result": {"steps": 300, "learned": "word frequencies"}}
-    write_json(folder.evaluations, found)
-    (warning,) = planned().warnings
-    assert "'mine' may learn nothing beyond word frequencies" in warning
-    assert folder.id in warning
-    write_json(folder.evaluations, {"result": {"steps": 150, "learned": "neighbours"}})
-    assert planned(budget="155 steps").warnings == ()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Speed-ups: of curves whose answer is known."""
+"""Speed-ups, and seconds to the baseline's final score: of curves whose answer is known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 from workbench.experiments.race.sequential import estimate
-from workbench.experiments.race.speedup import speedup
+from workbench.experiments.race.speedup import crossing, seconds_to_target, speedup
 
 SEEDS = 6
 # A nat per doubling of the budget, seeds apart.
@@ -58,15 +58,6 @@ def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
     assert held / 400 == pytest.approx(0.95, abs=0.035)
 
 
-def test_a_difference_that_is_told_from_none_is_a_ratio_that_is_told_from_one() -> None:
-    dice = np.random.default_rng(1)
-    for _ in range(200):
-        arm_S = np.array(BASELINE[1]) + dice.normal(-0.1, 0.1, SEEDS)
-        gap, found = estimate((arm_S - np.array(BASELINE[1])).tolist(), 2.57), speedup(arm_S.tolist(), BASELINE, 2.57)
-        assert found is not None
-        assert (gap.high < 0) == (found.low is not None and found.low > 1)
-
-
 def test_against_a_baseline_that_hardly_gains_from_its_budget_neither() -> None:
     """Its curve wavers, and the noise is less between two of its budgets: the ends pass 0 several times."""
     dice = np.random.default_rng(0)
@@ -81,3 +72,32 @@ def test_against_a_baseline_that_hardly_gains_from_its_budget_neither() -> None:
         behind = high.startswith("<") or (found.high is not None and found.high < 1)
         assert ahead <= (gap.high < 0)
         assert behind <= (gap.low > 0)
+
+
+# Falls by a nat in every ten seconds.
+CURVE = [(10.0, 4.0), (20.0, 3.0), (30.0, 2.0)]
+
+
+def test_a_curve_is_read_between_its_points() -> None:
+    assert crossing(CURVE, 2.5) == pytest.approx(25)
+    assert crossing(CURVE, 2.0) == pytest.approx(30)
+    assert crossing(CURVE, 4.5) == 10, "nothing is known before the first point"
+    assert crossing(CURVE, 1.9) is None
+    # A curve that wavers: when it was there first.
+    assert crossing([*CURVE, (40.0, 3.5), (50.0, 1.0)], 2.5) == pytest.approx(25)
+
+
+def test_mean_and_interval_are_of_logarithms() -> None:
+    found = seconds_to_target([CURVE] * 3, [3.0, 2.5, 2.0], 60.0, 4.3)
+    log_S = np.log([20, 25, 30])
+    half = 4.3 * log_S.std(ddof=1) / math.sqrt(3)
+    assert found.seconds == pytest.approx((20 * 25 * 30) ** (1 / 3))
+    assert (found.low, found.high) == pytest.approx((math.exp(log_S.mean() - half), math.exp(log_S.mean() + half)))
+    assert (found.reached, found.seeds) == (3, 3)
+    assert (found.text, found.baseline) == ("25 s (15 s to 41 s)", 60.0)
+
+
+def test_a_seed_that_never_gets_there_is_counted_and_never_left_out_of_a_mean() -> None:
+    assert seconds_to_target([CURVE] * 2, [3.0, 1.0], 60.0, 4.3).text == "reached by 1 of 2 seeds"
+    none = seconds_to_target([CURVE] * 2, [1.0, 1.0], 0.5, 4.3)
+    assert (none.seconds, none.text) == (None, "reached by none of 2 seeds")

@@ -15,10 +15,9 @@ from tests.forecasting.machine_rates import RATES
 from workbench.base.errors import EngineError, RunError
 from workbench.client.run import Run
 from workbench.experiments.sweep import sweep as sweeping
-from workbench.experiments.sweep.early_stopping import spared
 from workbench.experiments.sweep.sweep import Sweep, begin
 from workbench.experiments.sweep.sweep_plan import Point, SweepPlan
-from workbench.experiments.sweep.sweep_status import look, noise
+from workbench.experiments.sweep.sweep_status import noise
 from workbench.recipes.recipe import Recipe
 from workbench.store import control
 from workbench.store.folder import RunFolder, write_json
@@ -134,28 +133,6 @@ def test_a_space_that_is_used_up_ends_the_sweep(planned: Planned) -> None:
     assert "4 of 4 points done" in sweep.summary
 
 
-def test_cancelling_ends_it_for_good(planned: Planned) -> None:
-    folder, starter = begin(*planned()).folder, Starter()
-    Sweep(folder).advance(starter)
-    Sweep(folder).cancel()
-    Sweep(folder).advance(starter)
-    assert (len(starter.launched), folder.read_state()["status"]) == (2, "cancelled")
-    assert not any(each.status == "failed" for each in look(folder).points)
-    with pytest.raises(RunError, match="is cancelled"):
-        Sweep(folder).cancel()
-
-
-def test_a_lost_run_is_resumed(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, points = planned({"optimizer.lr": [1e-3]})
-    folder = begin(plan, points).folder
-    Sweep(folder).advance(Starter())
-    write_state(plan.run_folder((points[0], 1000)), status="running", host="")
-    resumed: list[str] = []
-    monkeypatch.setattr(Run, "resume", lambda run: resumed.append(run.id))
-    Sweep(folder).advance()
-    assert resumed == [plan.run_folder((points[0], 1000)).id]
-
-
 @pytest.fixture
 def stopping(planned: Planned, tiny: Recipe) -> Callable[[], tuple[SweepPlan, list[Point]]]:
     schedule = {"kind": "warmup_hold_decay", "warmup": 0.1, "hold": 0.5}
@@ -169,7 +146,7 @@ def stopping(planned: Planned, tiny: Recipe) -> Callable[[], tuple[SweepPlan, li
     return plan
 
 
-def test_weak_points_are_ended_at_a_quarter_but_for_those_spared(
+def test_weak_points_are_ended_at_a_quarter(
     stopping: Callable[[], tuple[SweepPlan, list[Point]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, points = stopping()
@@ -181,13 +158,9 @@ def test_weak_points_are_ended_at_a_quarter_but_for_those_spared(
         write_json(run.recipe, {"budget": {"amount": 200, "unit": "steps"}})
         write_json(run.evaluations, {"heldout": [{"step": 50, "loss": 5.0 + place}]})
     now = Sweep(folder).advance(starter)
-    kept = [index for index in range(4, 8) if spared(plan.id, index)]
-    assert [each.point.index for each in now.points if each.status == "ended early"] == [
-        index for index in range(4, 8) if index not in kept
-    ]
-    assert stopped == [plan.run_folder((points[index], 1000)).id for index in range(4, 8) if index not in kept]
+    assert [each.point.index for each in now.points if each.status == "ended early"] == [4, 5, 6, 7]
+    assert stopped == [plan.run_folder((points[index], 1000)).id for index in range(4, 8)]
     assert all(each.score >= 9.0 for each in now.points if each.status == "ended early")
-    assert [event["point"] for event in folder.read_events() if event["kind"] == "spared"] == kept
     for run, _ in starter.going:
         finish(RunFolder(run.path), 2.0) if run.id not in stopped else write_state(run, status="stopped")
     Sweep(folder).advance(starter)
@@ -202,7 +175,6 @@ def test_all_seeds_of_a_weak_point_end_also_where_the_driver_was_killed_before(
     rates = [k * 1e-3 for k in range(1, 5)]
     plan, points = planned({"optimizer.lr": rates}, recipe, early_stopping="halving", seeds=2)
     plan = replace(plan, at_once=8)
-    monkeypatch.setattr(sweeping, "spared", lambda sweep, index: False)
     folder = begin(plan, points).folder
     Sweep(folder).advance(Starter())
     for point in points:

@@ -10,7 +10,7 @@ from tests.forecasting.machine_rates import RATES
 from workbench import presets
 from workbench.base.errors import RecipeError
 from workbench.experiments.budget import share_of
-from workbench.experiments.sweep.early_stopping import audit, check_rule, rank_correlation, spared, weak, why_not
+from workbench.experiments.sweep.early_stopping import audit, check_rule, rank_correlation, weak, why_not
 from workbench.forecasting.forecast import forecast
 from workbench.recipes.recipe import Recipe
 
@@ -47,7 +47,6 @@ def test_the_worse_half_is_weak_and_one_that_diverged_the_worst() -> None:
     assert not any(weak(index, 0.5, LOSSES) for index in LOSSES)
     alike = {index: {0.25: 5.0} for index in range(6)}
     assert not any(weak(index, 0.25, alike) for index in alike)
-    assert 20 < sum(spared("sweep", index) for index in range(200)) < 80
 
 
 def test_what_it_would_have_thrown_away() -> None:

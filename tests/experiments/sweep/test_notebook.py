@@ -15,6 +15,7 @@ NOTEBOOK = Path(__file__).parents[3] / "notebooks" / "22_sweep.ipynb"
 MOST_OUTPUT_BYTES = 300_000
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_it_leaves_everything_behind(planned: Planned, root: Path, tmp_path: Path) -> None:
     sweep, target = held(planned()), tmp_path / "out.ipynb"

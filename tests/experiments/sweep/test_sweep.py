@@ -18,11 +18,11 @@ from workbench.base.errors import RunError, RunFailed
 from workbench.client.run_list import runs
 from workbench.experiments.experiment_folder import SweepFolder
 from workbench.experiments.sweep.sweep import Sweep, begin
-from workbench.experiments.sweep.sweep_plan import SweepPlan
 from workbench.recipes.recipe import Recipe
 from workbench.store.folder import write_json
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_sweep_survives_its_driver_and_trains_every_run_once(tiny: Recipe, root: Path) -> None:
     said: list[str] = []
@@ -49,22 +49,6 @@ def test_a_sweep_survives_its_driver_and_trains_every_run_once(tiny: Recipe, roo
     assert len(launched) == len(set(launched)) >= 1
     assert sweep.run(0).result["heldout_loss"] == found["best"]["score"]
     json.dumps(found)
-
-
-def test_an_interrupted_sweep_says_how_to_go_on(planned: Planned) -> None:
-    sweep = begin(*planned())
-    assert "carries it on" not in sweep.summary, "its driver is on its way"
-    write_json(sweep.folder.state, {**sweep.folder.read_state(), "time": 0})
-    assert sweep.status == "interrupted"
-    assert f"nobody carries it on; `{sweep.folder.command}` does" in sweep.summary
-
-
-def test_a_dry_run_only_says_what_it_would_take(tiny: Recipe, root: Path) -> None:
-    said: list[str] = []
-    plan = wb.sweep(tiny, {"optimizer.lr": [1e-3]}, runs_dir=root, rates=RATES, say=said.append, dry_run=True)
-    assert isinstance(plan, SweepPlan)
-    assert any(line.startswith("1 point, 1 run") for line in said)
-    assert not list(root.parent.glob("sweeps*"))
 
 
 def test_a_sweep_is_opened_and_gives_its_runs_and_recipes(planned: Planned, root: Path) -> None:

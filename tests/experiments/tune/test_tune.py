@@ -11,28 +11,11 @@ import pytest
 
 import workbench as wb
 from tests.experiments.tune.conftest import Planned, held
-from tests.forecasting.machine_rates import RATES
 from workbench.base.errors import RunError, RunFailed
 from workbench.experiments.__main__ import main as drive
 from workbench.experiments.tune.tune import begin
-from workbench.experiments.tune.tuning_plan import TuningPlan
 from workbench.experiments.tune.tuning_words import cost_lines
 from workbench.experiments.words import duration
-from workbench.recipes.recipe import Recipe
-
-
-def test_a_dry_run_only_says_how_the_budget_is_divided(tiny: Recipe, root: Path) -> None:
-    said: list[str] = []
-    plan = wb.tune(tiny, "20 min", ["rate"], runs_dir=root, rates=RATES, say=said.append, dry_run=True)
-    assert isinstance(plan, TuningPlan)
-    text = "\n".join(said)
-    assert f"budget 20 min: {plan.division.tuning_runs + plan.division.race_runs} runs" in text
-    assert "; these axes have no use for more" in text
-    assert "1. tuning, about" in text
-    assert "2. race, about" in text
-    assert "    optimizer.lr: 3.13e-05 to 0.032, logarithmic" in text
-    assert not list(root.parent.glob("tunings*"))
-    assert not list(root.parent.glob("sweeps*"))
 
 
 def test_it_is_opened_shown_and_kept(planned: Planned, root: Path, tmp_path: Path) -> None:

@@ -52,11 +52,6 @@ def test_an_ended_race_stands_there_once(planned: Planned, cell: Cell) -> None:
     assert "<script" not in shown["text/html"]
 
 
-def test_names_are_no_markup(planned: Planned, cell: Cell) -> None:
-    ExperimentView(held(planned(name="<img src=x>"))).show()
-    assert "<img src=x" not in cell.shown[0]["text/html"]
-
-
 def test_a_race_that_goes_on_is_followed_to_its_end(planned: Planned, cell: Cell) -> None:
     folder = written(planned())
     starter = Starter(Race(folder).plan, loss)

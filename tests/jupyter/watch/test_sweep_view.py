@@ -9,7 +9,7 @@ import pytest
 
 from tests.experiments.sweep.conftest import Planned, held, planned, root, tiny
 from tests.jupyter.messages import say
-from tests.jupyter.watch.test_experiment_view import Cell, cell
+from tests.jupyter.watch.test_experiment_view import cell
 from tests.tiny_runs import wait_until
 from workbench.client.run import Run
 from workbench.jupyter import cell_widgets
@@ -19,15 +19,6 @@ from workbench.jupyter.watch.saved_picture import STANDS_ABOVE
 from workbench.jupyter.watch.sweep_view import SweepView
 
 __all__ = ["cell", "planned", "root", "tiny"]
-
-
-def test_an_ended_sweep_stands_there_once_without_controls(planned: Planned, cell: Cell) -> None:
-    sweep = held(planned(name="<img src=x>"))
-    sweep._ipython_display_()
-    (shown,) = cell.shown
-    assert "best of 6: point 3" in shown["text/plain"]
-    assert "<table>" in shown["text/html"]
-    assert "<img src=x" not in shown["text/html"]
 
 
 def test_its_points_open_their_run_and_their_recipe_below(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:

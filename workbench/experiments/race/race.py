@@ -23,8 +23,6 @@ from workbench.experiments.validation import Log
 if TYPE_CHECKING:
     from workbench.recipes.recipe import Recipe
 
-_GONE = "its runs were deleted for good, and with them what they scored"
-
 
 class Race(Experiment[RaceFolder, RaceResult]):
     """A race that this or any other process started.
@@ -54,25 +52,14 @@ class Race(Experiment[RaceFolder, RaceResult]):
         """Verdicts by arm, at the last look its runs have reached."""
         return self.look().verdicts
 
-    @property
-    def note(self) -> str:
-        """See :attr:`Experiment.note`."""
-        return "; ".join(filter(None, (super().note, _GONE if self._gone else "")))
-
-    @property
-    def _gone(self) -> bool:
-        """True where nothing is left of the runs of a race that has ended."""
-        launched = any(event.get("kind") == "launched" for event in self.folder.read_events())
-        return launched and self.status == "finished" and not self.rows
-
     def report(self, path: str | Path | None = None) -> Path:
         """See :meth:`Experiment.report`.
 
         Raises:
             RunError: nothing is left of its runs; a report that was written before stays.
         """
-        if self._gone:
-            raise RunError(f"race '{self.folder.name}': {_GONE}")
+        if self.status == "finished" and not self.rows:
+            raise RunError(f"race '{self.folder.name}': its runs were deleted for good, and their scores with them")
         return super().report(path)
 
     def _prepare(self, now: RaceStatus, rates: Any) -> RaceStatus:

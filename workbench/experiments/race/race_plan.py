@@ -29,8 +29,7 @@ from workbench.experiments.validation import (
 )  # fmt: skip
 from workbench.experiments.words import duration
 from workbench.store.checkpoints import problem_with
-from workbench.store.find import run_ids
-from workbench.store.folder import RunFolder, read_object, runs_root
+from workbench.store.folder import RunFolder
 from workbench.store.labels import name_of
 from workbench.telemetry.baselines import MARGIN_NATS as FLOOR_MARGIN
 
@@ -46,9 +45,6 @@ REFERENCE = (0.5, 2.0)
 FEW_LABELS = 5.0
 """Labelled tokens per entry of the vocabulary below which a start from scratch is said to be short: at 8 per entry a
 tuned masked recipe ended 0.3 nats below word frequencies (V 2,048, 15 s of one thread, 2026)."""
-MOST_RUNS = 300
-"""Earlier runs that are looked at for whether a recipe learns in time, the newest first."""
-_INDIFFERENT = ("name", "notes", "seed", "budget", "schema_version")
 
 
 class Entry(NamedTuple):
@@ -222,7 +218,7 @@ def plan_race(
     warnings += _twins(recipes)
     if not weights:
         for arm, recipe in recipes.items():
-            warnings += _doubts(arm, recipe, shares[arm], prepared[arm], runs_dir)
+            warnings += _doubts(arm, recipe, shares[arm], prepared[arm])
     plan = RacePlan(
         **begun(name or "race", recipes[first].hash, runs_dir), name=name or " vs ".join(recipes),
         arms={arm: recipe.to_dict() for arm, recipe in recipes.items()}, baseline=first, seeds=chosen,
@@ -324,39 +320,13 @@ def _twins(recipes: Mapping[str, Recipe]) -> list[str]:
             for arms in same.values() if len(arms) > 1]  # fmt: skip
 
 
-def _doubts(arm: str, recipe: Recipe, share: Share, prepared: PreparedData, runs_dir: str | Path | None) -> list[str]:
+def _doubts(arm: str, recipe: Recipe, share: Share, prepared: PreparedData) -> list[str]:
     """Warn where the arm may learn nothing beyond word frequencies within its budget."""
-    left, stayed = _earlier(recipe, share.steps, runs_root(runs_dir))
-    if left:
-        return []
-    if stayed:
-        return [f"'{arm}' may learn nothing beyond word frequencies, as an earlier run of it, {stayed}, in as many "
-                "steps; means are compared only where all seeds do"]  # fmt: skip
     labels = labels_of(recipe, share) / prepared.vocabulary.size
     if labels < FEW_LABELS:
         return [f"'{arm}' may not get {FLOOR_MARGIN} nats below word frequencies: {labels:.1f} labelled tokens per "
                 "entry of its vocabulary are few; means are compared only where all seeds do"]  # fmt: skip
     return []
-
-
-def _earlier(recipe: Recipe, steps: int, root: Path) -> tuple[str, str]:
-    """Return ids of ended runs of the same recipe: one that learned in time, one that did not; or empty."""
-    wanted, left, stayed = _decisive(recipe.to_dict()), "", ""
-    for run_id in sorted(run_ids(root), reverse=True)[:MOST_RUNS]:
-        folder = RunFolder(root / run_id)
-        result = read_object(folder.evaluations).get("result")
-        if not isinstance(result, dict) or not isinstance(result.get("steps"), int):
-            continue
-        learned, took = result.get("learned"), result["steps"]
-        off = learned in ("neighbours", "context") and took <= steps
-        on = learned in ("nothing yet", "word frequencies") and took >= steps
-        if (off or on) and _decisive(read_object(folder.recipe)) == wanted:
-            left, stayed = (run_id if off else left), (run_id if on else stayed)
-    return left, stayed
-
-
-def _decisive(recipe: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in recipe.items() if key not in _INDIFFERENT}
 
 
 def priced(plan: RacePlan) -> RacePlan:

@@ -127,7 +127,7 @@ class RaceSnapshot(Snapshot[RacePlan, RaceStatus]):
 
     @property
     def progress(self) -> str:
-        """How far the race is, in one line."""
+        """Its progress in one line."""
         plan, now = self.plan, self.now
         counted = [each.status for each in now.readings.values()]
         # One that is judged once trains all of them.

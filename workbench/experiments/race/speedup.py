@@ -128,11 +128,6 @@ class SecondsToTarget:
             return f"reached by {self.reached or 'none'} of {self.seeds} seeds"
         return f"{_about(self.seconds)} ({_about(self.low)} to {_about(self.high)})"
 
-    @property
-    def against(self) -> str:
-        """:attr:`text` beside what the baseline takes."""
-        return f"{self.text}; the baseline takes {_about(self.baseline)}"
-
 
 def seconds_to_target(
     curves_S: Sequence[Sequence[tuple[float, float]]], target_S: Sequence[float], baseline: float, critical: float

@@ -3,12 +3,10 @@
 At a quarter and at half of its budget a point ends when it is in the worse half of the points that got so far
 (successive halving; Jamieson and Talwalkar 2016, with two rungs). It is sound only while the learning rate is still at
 its peak: under a rate that decays from the start, the settings that end best are often behind for most of the run.
-One in four of those that should end goes on, so that a sweep measures what the rule costs it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,14 +26,13 @@ RUNGS = (0.25, 0.5)
 """Shares of the budget at which points are compared."""
 FEWEST = 4
 """Points that must have reached a rung before one of them is ended there."""
-_SPARED = 4
 Losses = Mapping[float, float]
 """Held-out loss of a run by the share of its budget that was spent."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What ending points at one rung would have meant for a sweep whose points all went on to their end.
+    """The effect that ending points at one rung would have had on a sweep whose points all went on.
 
     Attributes:
         rung: share of the budget. points: that are known there and at their end.
@@ -54,7 +51,7 @@ class Audit:
 
 
 def check_rule(rule: str | None) -> str:
-    """The rule, empty for none.
+    """Return the rule, empty for none.
 
     Raises:
         RecipeError: no such rule.
@@ -65,7 +62,7 @@ def check_rule(rule: str | None) -> str:
 
 
 def why_not(recipe: Recipe, share: Share, swept: Sequence[str]) -> str:
-    """Why losses in the middle of a run say little about its end; empty where they do."""
+    """Return why losses in the middle of a run say little about its end; empty where they say enough."""
     from workbench.choices.progress import Progress
 
     for axis in ("depth", "budget"):
@@ -89,7 +86,7 @@ def why_not(recipe: Recipe, share: Share, swept: Sequence[str]) -> str:
 
 
 def weak(index: int, rung: float, losses: Mapping[int, Losses]) -> bool:
-    """Whether a point is in the worse half of those that have reached a rung.
+    """Return True for a point in the worse half of those that have reached a rung.
 
     Args:
         losses: by point.
@@ -100,13 +97,8 @@ def weak(index: int, rung: float, losses: Mapping[int, Losses]) -> bool:
     return _ranked(there[index]) > median(map(_ranked, there.values()))
 
 
-def spared(sweep: str, index: int) -> bool:
-    """Whether a weak point goes on all the same: one in four, by lot."""
-    return hashlib.sha256(f"{sweep} {index}".encode()).digest()[0] % _SPARED == 0
-
-
 def audit(losses: Mapping[int, Losses], final: Mapping[int, float]) -> list[Audit]:
-    """What the rule would have done at each rung to points that went on to their end, as if all ran side by side.
+    """Return the effect that the rule would have had at each rung, as if all points ran side by side.
 
     Args:
         losses: by point. final: finite losses at the end, by point.
@@ -134,7 +126,7 @@ def _ranked(loss: float) -> float:
 
 
 def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
-    """Spearman's, ties at their mean rank; NaN where one of them does not vary."""
+    """Return Spearman's rank correlation, ties at their mean rank; NaN where one of them does not vary."""
     from scipy.stats import rankdata
 
     x, y = rankdata(a), rankdata(b)

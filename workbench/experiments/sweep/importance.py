@@ -1,4 +1,4 @@
-r"""How much each knob of a sweep matters: shares of the variance of ranks.
+r"""Importance of each knob of a sweep: shares of the variance of ranks.
 
 Scores are replaced by their ranks, so that one run that diverged does not stand for everything, and for each knob
 
@@ -28,7 +28,7 @@ ENOUGH, ENOUGH_PER_KNOB = 10, 4
 
 
 def importance(points: Sequence[Mapping[str, Any]], scores: Sequence[float], ranges: Sequence[str]) -> dict[str, float]:
-    """Shares by path, from the largest; empty for one knob, too few points, or scores that are all the same.
+    """Return shares by path, from the largest; empty for one knob, too few points, or scores that are all the same.
 
     Args:
         points: values by path; a knob that a point does not have is a value of its own.
@@ -55,7 +55,7 @@ def importance(points: Sequence[Mapping[str, Any]], scores: Sequence[float], ran
 
 
 def caveat(shares: Mapping[str, float], points: int) -> str:
-    """What shares leave out, and whether they are of too few points, in sentences; empty without shares.
+    """Return the limits of shares in sentences; empty without shares.
 
     Example:
         >>> caveat({"optimizer.lr": 0.08, "depth.kind": 0.08}, 5).splitlines()[1]
@@ -73,7 +73,7 @@ def caveat(shares: Mapping[str, float], points: int) -> str:
 
 
 def _groups(values: Sequence[Any], numbers: bool) -> list[np.ndarray]:
-    """Places of equal values; of numbers of a range, of neighbours."""
+    """Return places of equal values; of neighbours for the numbers of a range."""
     if numbers and all(value is not None for value in values):
         # Parts of one point each would explain everything.
         parts = min(_PARTS, len(values) // 2)

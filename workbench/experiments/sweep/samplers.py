@@ -1,4 +1,4 @@
-"""Which settings a sweep tries: all of a grid, drawn at random, or proposed by one of Optuna's samplers.
+"""Samplers of a sweep: all of a grid, settings drawn at random, or proposals of one of Optuna's samplers.
 
 Every point follows from the sweep's seed, its own number and what was known when it was drawn: a sweep that goes on
 after its driver was killed tries the same points.
@@ -30,7 +30,7 @@ _STARTUP = 10
 
 
 class Trial(NamedTuple):
-    """What a sampler may know of an earlier point: drawn values, and score (None while it trains)."""
+    """An earlier point for a sampler: drawn values, and score (None while it trains)."""
 
     drawn: Values
     state: Literal["done", "going", "failed"]
@@ -38,7 +38,7 @@ class Trial(NamedTuple):
 
 
 def check_sampler(sampler: str, space: Space, runs: int | None) -> int:
-    """How many points a sweep has.
+    """Return the number of points of a sweep.
 
     Raises:
         RecipeError: no such sampler, a grid over a range, or a number of runs that does not fit.
@@ -64,12 +64,12 @@ def check_sampler(sampler: str, space: Space, runs: int | None) -> int:
 
 
 def grid(space: Space) -> list[Values]:
-    """All combinations, the last knob fastest."""
+    """List all combinations, the last knob fastest."""
     return list(combinations(space))
 
 
 def distinct(draws: Callable[[int], Values], key: Callable[[Values], str], known: set[str]) -> Values | None:
-    """The first of a series of draws that is not known yet; None where none is found.
+    """Return the first of a series of draws that is not known yet; None where none is found.
 
     Args:
         draws: of the number of the try. key: of the settings that a draw leads to; empty for one that is none.
@@ -82,7 +82,7 @@ def distinct(draws: Callable[[int], Values], key: Callable[[Values], str], known
 
 
 def draw(space: Space, seed: int, index: int, attempt: int) -> Values:
-    """A point drawn at random: a pure function of its arguments."""
+    """Draw a point at random: a pure function of its arguments."""
     rng = np.random.default_rng([seed, index, attempt])
     return {path: _drawn(knob, rng) for path, knob in space.items()}
 
@@ -96,7 +96,7 @@ def _drawn(knob: Knob, rng: np.random.Generator) -> Any:
 
 
 def propose(space: Space, sampler: str, seed: int, runs: int, trials: Sequence[Trial], attempt: int) -> Values:
-    """The next point of one of Optuna's samplers, which is told all earlier ones anew.
+    """Return the next point of one of Optuna's samplers, which is told all earlier ones anew.
 
     Args:
         runs: points of the whole sweep. trials: earlier points, in order. attempt: number of the try.

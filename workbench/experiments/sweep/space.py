@@ -1,4 +1,4 @@
-"""What a sweep varies: knobs by path, each with a list of values or a range, checked before anything is launched."""
+"""The space of a sweep: knobs by path, each with a list of values or a range, checked before a launch."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Knob:
         return self.values or (self.number(self.low), self.number(self.high))
 
     def number(self, value: float) -> float:
-        """A value of the range as recipes show it: whole, or of four digits; within the range."""
+        """Return a value of the range as recipes show it: whole, or of four digits; within the range."""
         if self.whole:
             return int(min(self.high, max(self.low, round(value))))
         return min(self.high, max(self.low, float(f"{value:.4g}")))
@@ -77,18 +77,18 @@ class Applied(NamedTuple):
 
 
 def label(values: Values) -> str:
-    """A point's values in one line: ``lr=0.001, kind=full``."""
+    """Return a point's values in one line: ``lr=0.001, kind=full``."""
     return ", ".join(f"{short(path)}={as_typed(value)}" for path, value in values.items())
 
 
 def short(path: str) -> str:
-    """A knob's path as pictures show it: without its axis where nothing is lost, ``depth`` for ``depth.kind``."""
+    """Return a knob's path without its axis where nothing is lost, ``depth`` for ``depth.kind``."""
     *axis, name = path.split(".")
     return ".".join(axis) if name == "kind" and axis else name
 
 
 def read_values(text: str, path: str) -> Any:
-    """What ``PATH=TEXT`` of a command line gives a knob: a list as JSON, a range, or values between commas."""
+    """Read the values of a knob from a command line: a list as JSON, a range, or values between commas."""
 
     def value(part: str) -> Any:
         try:
@@ -103,7 +103,7 @@ def read_values(text: str, path: str) -> Any:
 
 
 def space_of(asked: Mapping[str, Any], recipe: Recipe) -> Space:
-    """The knobs of a sweep: lists of values, or ranges as text, ``"1e-4..1e-2"``.
+    """Return the knobs of a sweep: lists of values, or ranges as text, ``"1e-4..1e-2"``.
 
     A range is logarithmic or whole where the knob is declared so; ``"1..8 linear"`` says otherwise.
 
@@ -150,20 +150,20 @@ def _knob(path: str, values: Any) -> Knob:
 
 
 def combinations(space: Space) -> Iterator[Values]:
-    """All combinations of values (of a range: its ends), the last knob fastest."""
+    """Yield all combinations of values (of a range: its ends), the last knob fastest."""
     for values in itertools.product(*(knob.ends for knob in space.values())):
         yield dict(zip(space, values, strict=True))
 
 
 def size(space: Space) -> int | None:
-    """Combinations of a space; None where a knob has a range."""
+    """Count the combinations of a space; None where a knob has a range."""
     if any(not knob.values for knob in space.values()):
         return None
     return int(np.prod([len(knob.values) for knob in space.values()]))
 
 
 def applied(recipe: Recipe, values: Values) -> Applied:
-    """The recipe with these values; a knob that the point's own choice of another knob does not have is left out.
+    """Return the recipe with these values, without knobs that the point's own choices do not have.
 
     ``depth.theta`` beside ``depth.kind`` is such a one: of the kind ``full`` there is no theta.
 
@@ -186,7 +186,7 @@ def applied(recipe: Recipe, values: Values) -> Applied:
 
 
 def _below(path: str, other: str) -> bool:
-    """Whether ``path`` is a knob of what ``other`` chooses."""
+    """Return True where ``path`` is a knob of the choice ``other``."""
     return path.startswith(f"{other.removesuffix('.kind')}.")
 
 
@@ -197,7 +197,7 @@ def _has(fields: Mapping[str, Any], path: str) -> bool:
 
 
 def _home(recipe: Recipe, space: Space, path: str, value: Any, contexts: Iterable[Values]) -> tuple[Recipe | None, str]:
-    """A recipe in which a knob has a value, else why there is none."""
+    """Return a recipe in which a knob has a value, else why there is none."""
     owners = {other: knob for other, knob in space.items() if path != other and _below(path, other)}
     tried: list[Values] = [dict(values) for values in combinations(owners)] if owners else [{}]
     tried += [values for values in contexts if values[path] == value]
@@ -226,7 +226,7 @@ def _nowhere(recipe: Recipe, path: str, value: Any) -> str:
 
 
 def _declared(recipe: Recipe, path: str, knob: Knob, text: str) -> Knob:
-    """A range with the scale and the kind of number that its knob is declared with."""
+    """Return a range with the scale and the kind of number of its knob."""
     *parents, name = path.split(".")
     owner: Any = recipe
     for part in parents:

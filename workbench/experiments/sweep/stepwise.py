@@ -32,7 +32,7 @@ _PARTS = 8
 
 
 class Seen(NamedTuple):
-    """What is known of a setting: the index of its point, and its mean score, infinite where it failed."""
+    """A known setting: the index of its point, and its mean score, infinite where it failed."""
 
     point: int
     score: float
@@ -73,13 +73,13 @@ class Step:
 
     @property
     def kept(self) -> bool:
-        """Whether it took the place of the present one."""
+        """True where it replaced the present value."""
         return bool(self.after != self.before)
 
 
 @dataclass
 class Walk:
-    """How far a search is.
+    """The progress of a search.
 
     Attributes:
         current: the setting that is kept so far. steps: what it was decided by.
@@ -103,7 +103,7 @@ def walk(
     settings: Settings, space: Space, known: Callable[[Values], bool], look: Look, needed: float, *,
     spent: bool = False,
 ) -> Walk:  # fmt: skip
-    """How far a search is that knows some settings: a pure function of them, so that nobody needs to remember it.
+    """Return the progress of a search that knows some settings: a pure function of them.
 
     Args:
         known: whether a setting was drawn. look: what it came to.
@@ -150,25 +150,25 @@ class Settings:
 
     @staticmethod
     def of(recipe: Mapping[str, Any]) -> Settings:
-        """Those of a recipe, also where an earlier look worked them out."""
+        """Return those of a recipe, cached."""
         return _settings_of(json.dumps(recipe, sort_keys=True))
 
     def start(self, space: Space) -> Values:
-        """The recipe's values at the paths of a space; knobs that it does not have, and whole choices, are left out."""
+        """Return the recipe's values at the paths of a space, without knobs that it lacks and whole choices."""
         return _values(self._recipe.to_dict(), space)
 
     def key(self, drawn: Values) -> str:
-        """What tells settings apart, as :func:`workbench.experiments.sweep.points.key_of`."""
+        """Return a key that tells settings apart, as :func:`workbench.experiments.sweep.points.key_of`."""
         found = self._at(drawn)
         return json.dumps(drawn if found is None else found[1], sort_keys=True)
 
     def has(self, current: Values, path: str) -> bool:
-        """Whether the present choices have a knob."""
+        """Return True where the present choices have a knob."""
         found = self._at(current)
         return found is not None and _owner(found[0].to_dict(), path) is not None
 
     def moved(self, space: Space, current: Values, path: str, value: Any) -> Values:
-        """A setting with another value of one knob, and what that brings for others: another optimizer its rate."""
+        """Return a setting with another value of one knob and its consequences: another optimizer brings its rate."""
         key = json.dumps([current, path, value], sort_keys=True)
         if key not in self._moved:
             found = self._at(current)
@@ -183,7 +183,7 @@ class Settings:
         return {**choices, **_values(fields, space), path: value}
 
     def first(self, space: Space) -> list[Values]:
-        """What has to be known before anything is decided: the recipe as it stands, and the first knob's turn."""
+        """List the settings of the first decision: the recipe as it stands, and the first knob's turn."""
         start = self.start(space)
         path, knob = next(iter(space.items()))
         return [start, *(self.moved(space, start, path, value) for value in alternatives(knob, start.get(path)))]
@@ -210,7 +210,7 @@ def _values(fields: Mapping[str, Any], space: Space) -> Values:
 
 
 def _owner(fields: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
-    """The choice that has a knob; None where none has."""
+    """Return the choice that has a knob; None where none has."""
     parent, _, name = path.rpartition(".")
     owner = at(fields, parent) if parent else fields
     return owner if isinstance(owner, dict) and name in owner else None
@@ -220,7 +220,7 @@ def _step(
     found: Walk, settings: Settings, space: Space, path: str, knob: Knob, number: int,
     seen: Callable[[Sequence[Values]], list[Seen | None]], needed: float,
 ) -> None:  # fmt: skip
-    """One knob's turn; raises :class:`_Missing` where settings are not known yet."""
+    """Take one knob's turn; raises :class:`_Missing` where settings are not known yet."""
     here = found.current.get(path)
     values = alternatives(knob, here)
     if not values or not settings.has(found.current, path):
@@ -260,14 +260,14 @@ def _gain(present: Seen, other: Seen) -> float:
 
 
 def alternatives(knob: Knob, here: Any) -> list[Any]:
-    """What a turn begins with: the other values of a list, the neighbours in a range, else its ends."""
+    """List the first values of a turn: the others of a list, the neighbours in a range, else its ends."""
     if knob.values or not isinstance(here, int | float):
         return [value for value in knob.ends if value != here]
     return [value for sign in (-1, 1) if (value := _beside(knob, here, sign)) is not None]
 
 
 def _beside(knob: Knob, value: float, sign: int) -> float | None:
-    """The next value of a range in a direction; None where it ends."""
+    """Return the next value of a range in a direction; None where it ends."""
     step = value * 2.0**sign if knob.log else value + sign * max((knob.high - knob.low) / _PARTS, int(knob.whole))
     further = knob.number(step)
     return further if (further > value) == (sign > 0) and further != value else None

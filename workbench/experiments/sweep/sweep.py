@@ -12,7 +12,7 @@ from workbench.experiments.experiment import Experiment
 from workbench.experiments.experiment_folder import SweepFolder
 from workbench.experiments.launching import stop
 from workbench.experiments.plan import Score
-from workbench.experiments.sweep.early_stopping import spared, weak
+from workbench.experiments.sweep.early_stopping import weak
 from workbench.experiments.sweep.points import Point, add_points, read_points
 from workbench.experiments.sweep.sweep_plan import SweepPlan, plan_sweep
 from workbench.experiments.sweep.sweep_result import SweepResult
@@ -58,12 +58,8 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
         return look(self.folder)
 
     def _snapshot(self, status: str) -> SweepSnapshot:
-        spared = {int(event["point"]): float(event["rung"]) for event in self._events("spared")}
         plan = self.plan
-        return SweepSnapshot(plan, look(self.folder, plan), status, spared=spared)
-
-    def _events(self, kind: str) -> list[dict[str, Any]]:
-        return [event for event in self.folder.read_events() if event.get("kind") == kind]
+        return SweepSnapshot(plan, look(self.folder, plan), status)
 
     @property
     def best(self) -> int | None:
@@ -99,14 +95,10 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
         first, found = plan.seeds[0], False
         # Of the first seed: who is behind there trains no others.
         losses = {each.point.index: losses_at_rungs(plan.run_folder((each.point, first))) for each in now.points}
-        known = {event.get("point") for event in self._events("spared")}
         for each in now.points:
             index = each.point.index
             rungs = [rung for rung in losses[index] if weak(index, rung, losses)]
-            if each.status != "going" or each.readings[first].status != "going" or not rungs or index in known:
-                continue
-            if spared(plan.id, index):
-                self.folder.add_event("spared", point=index, rung=rungs[0])
+            if each.status != "going" or each.readings[first].status != "going" or not rungs:
                 continue
             self.folder.add_event("ended early", point=index, rung=rungs[0], score=losses[index][rungs[-1]])
             found = True

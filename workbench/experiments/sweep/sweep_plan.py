@@ -234,7 +234,6 @@ def _priced(plan: SweepPlan, points: list[Point], trained: int) -> SweepPlan:
         warnings.append(f"seeds below {RACES_SEEDS} are those that races judge on: what is tuned on them cannot be "
                         "claimed on them")  # fmt: skip
     if plan.early_stopping:
-        warnings.append("points may end at a quarter and at half of their budget; one in four of those goes on, to "
-                        "measure what that costs")  # fmt: skip
+        warnings.append("points may end at a quarter and at half of their budget")
     cost = Cost(runs, (runs * each + compiling) / side_by_side, runs * cores / 3600)
     return replace(plan, cost=cost, at_once=side_by_side, warnings=tuple(warnings))

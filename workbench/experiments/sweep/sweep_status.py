@@ -85,7 +85,7 @@ class SweepStatus:
 
     @property
     def failed(self) -> str:
-        """Why a sweep that is over has no best point; empty where it has."""
+        """The reason why a sweep that is over has no best point; empty where it has."""
         return "no point has ended with a score" if self.over and self.best is None else ""
 
 

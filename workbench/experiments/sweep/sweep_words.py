@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 from workbench.base.fields import as_typed
@@ -84,22 +84,16 @@ def audit_sentence(found: Audit) -> str:
             f"{lost}{agreement}")  # fmt: skip
 
 
-@dataclass(frozen=True)
 class SweepSnapshot(Snapshot[SweepPlan, SweepStatus]):
-    """A sweep at one moment.
+    """A sweep at one moment."""
 
-    Attributes:
-        spared: points that early stopping spared, by lot, with their rung.
-    """
-
-    spared: Mapping[int, float] = field(default_factory=dict)
     noun: ClassVar[str] = "sweep"
     kind_of_result = SweepResult
     drawn_by = "workbench.experiments.sweep.sweep_pictures"
 
     @property
     def progress(self) -> str:
-        """How far a sweep is, in one line."""
+        """Its progress in one line."""
         counted = [each.status for each in self.now.points]
         most = "at most " if self.plan.sampler == STEPWISE and not self.now.over else ""
         parts = [f"{counted.count('done')} of {most}{self.plan.runs} points done"]
@@ -113,14 +107,7 @@ class SweepSnapshot(Snapshot[SweepPlan, SweepStatus]):
         failed = [f"{_named(each.point)} failed: {plain(each.error, 300)}"
                   for each in now.points if each.status == "failed"]  # fmt: skip
         found = [*self._best_lines(), *_first(failed)]
-        if now.over:
-            found += map(audit_sentence, self.audits())
-            if self.spared:
-                good = sum(now.points[index].status == "done" and index in (now.best, *now.close)
-                           for index in self.spared)  # fmt: skip
-                found.append(f"{len(self.spared)} weak points went on to their end, by lot: {good} of them ended as "
-                             "good as the best")  # fmt: skip
-        return found
+        return [*found, *(map(audit_sentence, self.audits()) if now.over else [])]
 
     @property
     def more(self) -> list[str]:

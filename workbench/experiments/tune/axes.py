@@ -1,4 +1,4 @@
-"""What a tuning searches unless it is told: by axis, from what is worth most, as far as the recipe has it."""
+"""The default space of a tuning: by axis, the most valuable first, as far as the recipe has it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXT = ("data", "data.kind")
 
 
 def space_asked(axes: Mapping[str, Any] | Collection[str] | None, recipe: Any) -> dict[str, Any]:
-    """The space of a tuning: the user's own, or that of some axes, or of all.
+    """Return the space of a tuning: the user's own, or that of some axes, or of all.
 
     Args:
         axes: values or a range by dotted path, as a sweep takes them; names of :data:`AXES`; or None.
@@ -73,7 +73,7 @@ def _wanted(axis: str, recipe: Any) -> dict[str, Any]:
 
 
 def _legal(wanted: Mapping[str, Any], recipe: Any) -> list[tuple[str, Any]]:
-    """What of it the recipe can take; ranges whole, lists without what does not fit it."""
+    """Keep what the recipe can take; ranges whole, lists without values that do not fit."""
     found: list[tuple[str, Any]] = []
     for path, values in wanted.items():
         if isinstance(values, str):

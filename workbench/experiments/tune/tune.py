@@ -61,7 +61,7 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
 
     @property
     def stage(self) -> str:
-        """How far its claim is: ``tuned, not yet confirmed`` until its race is over."""
+        """The stage of its claim: ``tuned, not yet confirmed`` until its race is over."""
         return self.look().stage
 
     @property

@@ -93,7 +93,7 @@ class TuningSnapshot(Snapshot[TuningPlan, TuningStatus]):
 
     @property
     def progress(self) -> str:
-        """How far a tuning is, in one line."""
+        """Its progress in one line."""
         now = self.now
         if now.race is not None:
             return f"{now.stage}; its race: {now.race.progress}"
@@ -168,7 +168,7 @@ class TuningSnapshot(Snapshot[TuningPlan, TuningStatus]):
 
     @property
     def brief(self) -> str:
-        """How far its claim is, with the verdict of its race."""
+        """The stage of its claim, with the verdict of its race."""
         if self.status in ("cancelled", "failed"):
             return self.status if self.now.stage == "tuning" else f"{self.status}; {self.now.stage}"
         return "; ".join([self.now.stage, *([self.now.race.brief] if self.now.race is not None else [])])

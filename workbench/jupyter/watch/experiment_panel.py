@@ -27,7 +27,7 @@ THREAD = "workbench-experiment-panel"
 
 
 class ExperimentControls(BundledWidget):
-    """What an experiment says, and what may be asked of it; the page asks by messages.
+    """The words of an experiment and its buttons; the page asks by messages.
 
     Attributes:
         shown: title, status, lines, titles of the pictures, picks; what an :class:`ExperimentPanel` tells.
@@ -161,7 +161,7 @@ class ExperimentPanel(ipywidgets.VBox):
             self.output.outputs = ({"output_type": "display_data", "data": bundle, "metadata": {}},)
 
     def _heard(self, content: Any) -> None:
-        """What the page asks for. Returns at once: drawing goes to the thread that follows."""
+        """Do what the page asks for. Returns at once: drawing goes to the thread that follows."""
         message = content if isinstance(content, dict) else {}
         verb, controls = message.get("do"), self.controls
         if verb == "look":

@@ -80,7 +80,7 @@ class ExperimentView:
         return over
 
     def _bundle(self, summary: str, over: bool) -> dict[str, str]:
-        """What stands in the cell. What is saved before the end cannot follow, and says so."""
+        """Return the content of the cell; a copy saved before the end says that it cannot follow."""
         seen = "" if over else (
             f"As of {_minute()}. A saved copy stays as it is: {self.experiment.opened_by}.watch() in a new cell shows "
             "how it stands."

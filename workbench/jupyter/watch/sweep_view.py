@@ -23,7 +23,7 @@ from workbench.jupyter.watch.saved_picture import STANDS_ABOVE
 
 
 class _Below(ipywidgets.VBox):
-    """What stands below the words of a sweep.
+    """The pictures and the opened run below the words of a sweep.
 
     Attributes:
         opened: where the run of a point, or a Lab with its recipe, stands, and ``inside`` that itself.
