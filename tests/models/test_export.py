@@ -14,6 +14,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import train
+from workbench.base.errors import RecipeError
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.client.run import Run
@@ -49,6 +50,31 @@ def test_bert_loads_in_transformers_with_the_same_logits(tiny: Recipe, live: Liv
     with torch.no_grad():
         logits = ours.head(ours.backbone(ids, batch, LayerPlan.full(2)))
         torch.testing.assert_close(theirs(ids).logits, logits, atol=1e-4, rtol=1e-4)
+
+
+def test_an_export_is_continued_by_its_folder_or_by_its_run(tiny: Recipe, live: Live, tmp_path: Path) -> None:
+    """A class of transformers by its folder, which is weights and tokenizer; one of ours by a fork of the run."""
+    shape = {"layers": 2, "width": 32, "heads": 2}
+    for number, kind in enumerate(("post_ln", "pre_ln")):
+        run = live(tiny.with_(architecture={"kind": kind, **shape}))
+        train(run, stop_at=2)
+        folder = tmp_path / str(number)
+        assert main([str(run.folder.path), str(folder)]) == 0
+        changes = {
+            "architecture": {"kind": "transformers", "model": str(folder), "pretrained": True, **shape},
+            "data.tokenizer": {"kind": "pretrained", "name": str(folder)},
+        }
+        if kind == "pre_ln":
+            with pytest.raises(RecipeError, match=r"export of this workbench .* `workbench fork RUN --budget"):
+                tiny.with_(**changes)
+            continue
+        again = live(tiny.with_(**changes))
+        train(again, stop_at=1)
+        _, ours, _ = restore(run.folder)
+        _, theirs, _ = restore(again.folder)
+        assert theirs.vocabulary.special == ours.vocabulary.special
+        weights = [made.model.state_dict()["backbone.embedding.weight"] for made in (ours, theirs)]
+        assert (weights[0] - weights[1]).abs().max() < 0.02, "one step away from where the first ended"
 
 
 def test_export_needs_the_run_folder_alone_and_names_a_damaged_checkpoint(

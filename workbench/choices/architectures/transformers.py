@@ -93,6 +93,14 @@ class Transformers(Architecture):
                 hint = "A folder and a name on the Hub, OWNER/MODEL, are legal as well"
                 yield Problem("architecture.model", unknown("", kind, legal, hint))
                 return
+        if kind == "workbench":
+            yield Problem(
+                "architecture.model",
+                f"'{self.model}' is an export of this workbench in a class of its own; go on with the run that it came "
+                "from, which its README.md names: `workbench fork RUN --budget ..`, or train its recipe.json anew with "
+                "`workbench train --recipe`",
+            )
+            return
         causal = recipe.objective.causal
         # A local folder may hold a type that only its own program knows: building says so.
         if kind in configs.model_types() and not configs.has_head(kind, causal):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.errors import RecipeError, first_line, unknown
-from workbench.choices.data.local_path import ANSWER_SECONDS, hub_answers
+from workbench.choices.data.local_path import ANSWER_SECONDS, hub_answers, local_path
 from workbench.choices.data.tokens import Vocabulary
 
 if TYPE_CHECKING:
@@ -194,7 +194,12 @@ def only_local(model: str) -> bool:
 
 
 def not_had(model: str, reason: str) -> str:
-    """What to say when a model cannot be loaded."""
+    """Return what to say when a model cannot be loaded."""
+    if local_path(model) is not None:
+        return (
+            f"architecture.model: '{model}' cannot be loaded: {reason}; give a folder with transformers' config.json "
+            "and weights, or use a model type with random weights, for example 'bert' or 'llama'"
+        )
     return (
         f"architecture.model: '{model}' is no folder with a model and cannot be had by name: {reason}; give a folder, "
         f"fetch it where there is a network (`hf download {model}`) and copy the Hub's cache, or use a model type with "
