@@ -87,7 +87,7 @@ def readme(tmp_path_factory: pytest.TempPathFactory, held_without_compiler: None
     on 240,000 held-out tokens takes two minutes. The whole corpus is made in ``tests/choices/data/test_embedded.py``.
     """
     from workbench.choices.data import Embedded
-    from workbench.choices.data.document_cache import cached_documents
+    from workbench.choices.data.cache import cached_documents
 
     folder = tmp_path_factory.mktemp("readme")
     with pytest.MonkeyPatch.context() as patch:

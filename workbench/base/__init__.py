@@ -1,1 +1,1 @@
-"""What everything stands on: errors, text, files. Standard library only."""
+"""The ground floor: errors, text, files. Standard library only."""

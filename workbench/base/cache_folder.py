@@ -1,4 +1,4 @@
-"""Where everything lies that can be made again: prepared text, compiled graphs, measured rates, the queue."""
+"""The cache: all that can be made again, such as prepared text, compiled graphs and measured rates."""
 
 from __future__ import annotations
 

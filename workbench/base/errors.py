@@ -14,7 +14,7 @@ _USUAL_NAMES = {
     "noam": "inverse_sqrt",
     "constant": "linear",
 }
-"""What papers call some of the names here, and no spelling would lead to."""
+"""Names in papers for names here, to which no spelling would lead."""
 _EXPLAINED = {"constant": "A constant is linear, from start 1 to end 1"}
 
 

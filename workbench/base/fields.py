@@ -74,7 +74,7 @@ def by_axis(recipe: Fields, flat: Fields, shown: Callable[[Any], str] = as_typed
 
 
 def same(here: Any, there: Any) -> bool:
-    """Whether two JSON values ask for the same thing (200 and 200.0 do, True and 1 do not)."""
+    """Return whether two JSON values ask for the same thing (200 and 200.0 do, True and 1 do not)."""
     if isinstance(here, bool) or isinstance(there, bool):
         return here is there
     if isinstance(here, Mapping) and isinstance(there, Mapping):

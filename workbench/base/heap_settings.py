@@ -1,4 +1,4 @@
-"""How the C library of trainers, and of whatever measures on their behalf, keeps a CPU's memory: by environment.
+"""Settings by which the C library of trainers, and of what measures for them, keeps a CPU's memory.
 
 **Small chunks are not kept aside.** Torch's tensors begin at multiples of 64 bytes. The piece in front of each goes
 into glibc's cache of small chunks, where it no longer joins its neighbours: a tensor of the same size does not fit into
@@ -24,7 +24,7 @@ from collections.abc import Mapping
 TUNABLES = "GLIBC_TUNABLES"
 """Read by glibc when a process begins; other C libraries do not know it."""
 TORCH_HUGE_PAGES = {"THP_MEM_ALLOC_ENABLE": "1"}
-"""What makes torch ask for large pages; read with a process's first tensor."""
+"""The variable that makes torch ask for large pages; read with a process's first tensor."""
 NAMES = (TUNABLES, *TORCH_HUGE_PAGES)
 # In bytes, the largest that glibc takes, and more than a step lets go of.
 KEPT = "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824"
@@ -32,7 +32,7 @@ FEW_GAPS, HUGE_PAGES = f"glibc.malloc.tcache_count=0:{KEPT}", "glibc.malloc.huge
 
 
 def heap_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """What to add to the environment of a new process; what the user has set in it stands.
+    """Return what to add to the environment of a new process; what the user has set in it stands.
 
     Example:
         >>> heap_settings({"GLIBC_TUNABLES": "glibc.malloc.arena_max=1", "THP_MEM_ALLOC_ENABLE": "0"})
@@ -50,7 +50,7 @@ def heap_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _has_huge_pages() -> bool:
-    """Whether the C library can ask for them: glibc from 2.35 on."""
+    """Return whether the C library can ask for them: glibc from 2.35 on."""
     # Other systems have no confstr, or not this name.
     known = "CS_GNU_LIBC_VERSION" in getattr(os, "confstr_names", ())
     name, _, version = ((known and os.confstr("CS_GNU_LIBC_VERSION")) or "").partition(" ")

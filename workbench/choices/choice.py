@@ -1,4 +1,4 @@
-"""What every choice is: frozen data with bounds and help, found by axis and kind, built into a torch object.
+"""Base of all choices: frozen data with bounds and help, found by axis and kind, built into a torch object.
 
 A *choice* is one entry of one axis (``optimizer``, ``objective``, ...). Declaring the class is all it takes:
 
@@ -36,7 +36,7 @@ _REGISTRY: dict[str, dict[str, type[Choice]]] = {}
 
 
 class Problem(NamedTuple):
-    """Why a combination cannot be trained: ``path`` names the knob (``architecture.heads``)."""
+    """The reason why a combination cannot be trained; ``path`` names the knob (``architecture.heads``)."""
 
     path: str
     message: str
@@ -46,7 +46,7 @@ class Problem(NamedTuple):
 
 
 def _out_of_bounds(value: Any, bounds: Mapping[str, float]) -> str:
-    """Why a number, or a value that a schedule reaches, is not allowed; empty when all are."""
+    """Return why a number, or a value that a schedule reaches, is not allowed; empty when all are."""
     reached: tuple[float, ...] = value.extremes() if isinstance(value, Choice) else (value,)  # type: ignore[attr-defined]
     for number in reached:
         if not all(BOUNDS[word][1](number, bound) for word, bound in bounds.items()):
@@ -153,12 +153,12 @@ class Choice(BaseModel):
 
     @classmethod
     def card_path(cls) -> Path:
-        """Of its card, beside the code, so that choices of other packages bring theirs without registering it."""
+        """Return the path of its card, which lies beside the code, also in other packages."""
         return Path(inspect.getfile(cls)).with_suffix(".md")
 
     @classmethod
     def card(cls) -> str:
-        """What it does, when not to use it and our evidence, as Markdown; its docstring where there is no card."""
+        """Return its card as Markdown: what it does, when not to use it, our evidence; else its docstring."""
         path = cls.card_path()
         return path.read_text(encoding="utf-8") if path.is_file() else inspect.cleandoc(cls.__doc__ or cls.__name__)
 
@@ -169,18 +169,18 @@ class Choice(BaseModel):
 
 
 def _inherits(kind: type[Choice], method: str) -> bool:
-    """Whether a method is still that of the axis's base."""
+    """Return whether a method is still that of the axis's base."""
     base = next(each for each in kind.__mro__ if "provides" in vars(each))
     return getattr(kind, method) is getattr(base, method)
 
 
 def _schedule_meant(text: str) -> bool:
-    """Whether a text is the name of a schedule, or nearly."""
+    """Return whether a text is the name of a schedule, or nearly."""
     return bool(difflib.get_close_matches(text, readable("schedule"), n=1, cutoff=0.5))
 
 
 def _declares(model: type[Choice], name: str, other: type[Choice]) -> bool:
-    """Whether two choices take a knob from one class."""
+    """Return whether two choices take a knob from one class."""
     first, second = (
         next((base for base in each.__mro__ if name in inspect.get_annotations(base)), None) for each in (model, other)
     )

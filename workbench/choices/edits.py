@@ -184,7 +184,7 @@ def _axis_in(model: type[BaseModel] | None, name: str) -> str:
 
 
 def _no_knobs(leaf: _Leaf, depth: int, node: Fields) -> str:
-    """Why a path ends at its part number ``depth``: a value that has no knobs, or nothing at all."""
+    """Return why a path ends at its part number ``depth``: a value that has no knobs, or nothing at all."""
     path, here, part = ".".join(leaf.parts), ".".join(leaf.parts[: depth + 1]), leaf.parts[depth]
     if part in node:
         return f"{path}: {here} is {node[part]!r:.60}, which has no knobs; change {here} itself"

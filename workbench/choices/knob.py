@@ -51,7 +51,7 @@ def legal_bounds(bounds: Mapping[str, float]) -> str:
 
 
 def not_a_number(field: FieldInfo, given: str) -> str:
-    """Why a text is no value of a knob for numbers: what is legal, and the nearest; empty where it may be one.
+    """Return why a text is no value of a knob for numbers: what is legal, and the nearest; empty where it may be one.
 
     Example:
         >>> from workbench.choices.architectures.pre_ln import PreLN

@@ -1,4 +1,4 @@
-"""What stands in a recipe for a model, a loss and data that are objects of the user's (``workbench.accelerate``)."""
+"""Placeholders in a recipe for a model, a loss and data that are the user's objects (``workbench.accelerate``)."""
 
 from __future__ import annotations
 

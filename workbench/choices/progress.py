@@ -1,4 +1,4 @@
-"""How far a run is, in every unit that a budget or a schedule may count."""
+"""Budget and progress of a run, in every unit that a budget or a schedule may count."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BUDGET_TEXT = re.compile(rf"(-?\d[\d_,]*(?:\.\d+)?(?:e\+?\d+)?)\s*([kmb]?)\s*({
 
 
 _MOST_AMOUNT = 1e15
-"""Of any unit; what is beyond it was mistyped, and no run would end."""
+"""Largest amount of any unit: more was mistyped, and no run would end."""
 
 
 class AmountError(ValueError):
@@ -35,7 +35,7 @@ class AmountError(ValueError):
 
 
 class Budget(BaseModel):
-    """What a run may spend; schedules end exactly when it is spent.
+    """The amount that a run may spend; schedules end exactly when it is spent.
 
     Reads from text: ``"200 steps"``, ``"1.5M tokens"``, ``"90 s"``, ``"2 hours"``. Seconds are seconds of
     training: start-up, compilation, evaluation and checkpoints are not charged to it.
@@ -100,7 +100,7 @@ def parse_budget(text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands *before* the step it is about to take.
+    """The place of a run *before* the step it is about to take.
 
     Attributes:
         step: optimizer steps done.
@@ -131,7 +131,7 @@ class Progress:
 
     @property
     def ends_next(self) -> bool:
-        """Whether the step about to be taken is known to be the last; only a budget in steps tells before."""
+        """Return whether the step about to be taken is known to be the last; only a budget in steps tells before."""
         return self.budget.unit == "steps" and self.step + 1 >= self.budget.amount
 
 
@@ -140,7 +140,7 @@ LOOK_AHEAD = 32
 
 
 def progress_at(budget: Budget, fraction: float) -> Progress:
-    """Where a run stands when a share of its budget is spent, from 0 to 1; units that it does not count stay at 0."""
+    """Return a run's progress when a share of its budget, 0 to 1, is spent; units it does not count stay at 0."""
     amount = fraction * budget.amount
     spent = {unit: amount if unit == budget.unit else 0.0 for unit in ("steps", "tokens", "seconds")}
     return Progress(step=int(spent["steps"]), tokens=int(spent["tokens"]), seconds=spent["seconds"], budget=budget)

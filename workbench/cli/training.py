@@ -263,7 +263,7 @@ def _conclude(run: Run, result: Result, options: argparse.Namespace) -> None:
 
 
 def _scored_on(run: Run, result: Result) -> str:
-    """Of how much of the held-out text the score of an ended run is, in brackets; empty without one."""
+    """Return in brackets how much held-out text the score of an ended run is of; empty without one."""
     points = read_evaluations(run.folder).get("heldout")
     tokens = points[-1].get("evaluated_tokens") if isinstance(points, list) and points else None
     if result["heldout_loss"] is None or not isinstance(tokens, int):
@@ -272,7 +272,7 @@ def _scored_on(run: Run, result: Result) -> str:
 
 
 def summary(run: Run, result: Result) -> str:
-    """What a run achieved, as lines of text."""
+    """Return the results of a run as lines of text."""
 
     def number(key: str, form: str, unit: str = "") -> str:
         value = result.get(key)

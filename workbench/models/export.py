@@ -91,7 +91,7 @@ def _write_model(recipe: Recipe, run: TrainedModel, folder: Path) -> bool:
 
 
 def _beyond_recipe(folder: RunFolder, saved: Checkpoint) -> dict[str, str]:
-    """What made the weights of a checkpoint besides the run's recipe."""
+    """Return what made the weights of a checkpoint besides the run's recipe."""
     found = {}
     if (origin := origin_of(folder)) is not None:
         found["goes on from"] = f"step {origin.step:,} of run {plain(origin.run)}"
@@ -103,7 +103,7 @@ def _beyond_recipe(folder: RunFolder, saved: Checkpoint) -> dict[str, str]:
 
 
 def _parameters(run: TrainedModel) -> int:
-    """Of the layers that exist; tied ones once."""
+    """Count the parameters of the layers that exist, tied ones once."""
     absent = sum(p.numel() for block in list(run.model.backbone.blocks)[run.layers :] for p in block.parameters())
     return count_parameters(run.model) - absent
 
@@ -131,7 +131,7 @@ def run_tokenizer(folder: RunFolder) -> Tokenizer:
 
 
 def frames_documents(tokenizer: Tokenizer, vocabulary: Vocabulary) -> bool:
-    """Whether a tokenizer adds what the run's documents begin and end with, which preparation adds for every one."""
+    """Return whether the tokenizer itself adds the tokens that every document of the run begins and ends with."""
     text = tokenizer.encode("text", add_special_tokens=False).ids
     return bool(tokenizer.encode("text").ids == [vocabulary.cls, *text, vocabulary.sep])
 

@@ -1,4 +1,4 @@
-"""What of a recipe may still change: while a run trains, and in a run that goes on from another's checkpoint."""
+"""Changes that a recipe still takes: while a run trains, and in a fork from a checkpoint."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def jumps(before: Recipe, after: Recipe, progress: Progress) -> list[str]:
 
 
 def settable(recipe: Recipe, longest: int | None = None) -> list[dict[str, Any]]:
-    """What can be set while a run of this recipe trains, as plain data for pages that cannot read recipes.
+    """Return what can be set while a run of this recipe trains, as plain data for pages that cannot read recipes.
 
     Args:
         longest: row length in tokens that the run's model was built for; None for that of ``recipe``.
@@ -105,7 +105,7 @@ def settable(recipe: Recipe, longest: int | None = None) -> list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Fork:
-    """How a run goes on from a checkpoint of another.
+    """The way in which a run goes on from a checkpoint of another.
 
     Attributes:
         recipe: of the new run.
@@ -126,7 +126,7 @@ def belongs_to_checkpoint(present: Recipe, wanted: Recipe) -> list[str]:
 
 
 def fork(launched: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any], called: str = "") -> Fork:
-    """What goes on from a checkpoint under some changes.
+    """A fork: what goes on from a checkpoint under some changes.
 
     What the checkpoint's tensors and its place in the data belong to stays: model, vocabulary, documents, the method
     that labels tokens, a depth method in stages. Schedules are shapes over the whole budget: under a longer one they
@@ -218,7 +218,7 @@ def _check_progress(wanted: Recipe, saved: Mapping[str, Any]) -> None:
 
 
 def _larger(wanted: Recipe, at: Progress, stage: int) -> str:
-    """What to do where too little of a budget is left, with one that a fork of a model in ``stage`` may have."""
+    """Return what to do where too little of a budget is left, with one that a fork of a model in ``stage`` may have."""
     budget, spent = wanted.budget, at.amount(wanted.budget.unit)
     # What was asked for, on top of what is spent; less of it where that would undo a stage.
     for more in (budget.amount, spent / 10, spent / 100):

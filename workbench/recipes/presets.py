@@ -15,10 +15,9 @@ from workbench.recipes.recipe import Recipe
 
 _FAST_TOKENS = "614_400 tokens"  # what fast() reads in its 600 steps: a budget in steps would favour large batches
 DEFAULT = "fast"
-"""Where the Lab begins: of the presets that learn something, the quickest."""
+"""The preset with which the Lab begins: the quickest that learns something."""
 EXAMPLE = "quickstart"
-"""What the Lab's first view starts: its curve is there in seconds, where a preset that compiles first takes a minute
-or two on a busy machine with two cores."""
+"""The preset that the Lab's first view starts: it draws its curve in seconds, since it does not compile first."""
 BERT_VOCABULARY = 30_528
 """BERT's 30,522 word pieces, padded to a multiple of 64."""
 
@@ -46,7 +45,7 @@ def bert_tiny() -> Recipe:
 
 
 def baseline() -> Recipe:
-    """What transformers' Trainer does with BertForMaskedLM by default: post-LN, fp32, eager, 15% masks, AdamW.
+    """The defaults of transformers' Trainer with BertForMaskedLM: post-LN, fp32, eager, 15% masks, AdamW.
 
     Same size as :func:`bert_tiny`; the learning rate is tuned (1e-3 instead of the stock 5e-5, which would be a straw
     man when training from scratch).

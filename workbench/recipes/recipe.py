@@ -188,7 +188,7 @@ class Recipe(BaseModel):
         return engine
 
     def problems_here(self) -> list[Problem]:
-        """Why this machine cannot train the recipe, even if another could; empty if it can. Creates no CUDA context.
+        """Return why this machine cannot train the recipe; empty if it can. Creates no CUDA context.
 
         Separate from :meth:`problems`, so that recipes from other machines can still be opened.
         """
@@ -227,7 +227,7 @@ class Recipe(BaseModel):
 
     @property
     def objects(self) -> list[str]:
-        """What of it stands for the user's own objects, as in runs of ``workbench.accelerate``."""
+        """The parts that stand for the user's own objects, as in runs of ``workbench.accelerate``."""
         return [choice.stands_for for axis in AXES if (choice := getattr(self, axis)).stands_for]
 
     def check_whole(self, run: str = "RUN") -> None:
@@ -363,7 +363,7 @@ def _problems(error: ValidationError, prefix: str = "") -> list[Problem]:
 
 
 def _worded(kind: str, message: str, limits: Mapping[str, Any], given: Any) -> str:
-    """What pydantic has against a value, in words that need no Python."""
+    """Say what pydantic has against a value, in words that need no Python."""
     if kind == "missing":
         return "must be given"
     if kind in ("too_short", "string_too_short") and not given:

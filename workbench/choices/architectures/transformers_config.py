@@ -1,4 +1,4 @@
-"""Which transformers model is meant, and with which configuration: a type by name, a folder, or a name on the Hub."""
+"""Find a transformers model and its configuration: a type by name, a folder, or a name on the Hub."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WAY_OUT = (
     'give sizes that only this type has in architecture.settings, such as ["rotary_dim=16"], or use another model, for '
     "example 'bert', 'modernbert' or 'llama'"
 )
-"""What helps when a type does not work with the recipe's sizes."""
+"""The way out where a type does not work with the recipe's sizes."""
 
 DROPOUTS = (
     "hidden_dropout_prob", "attention_probs_dropout_prob", "hidden_dropout", "attention_dropout", "dropout",
@@ -46,12 +46,12 @@ def model_types() -> frozenset[str]:
 
 
 def has_head(model_type: str, causal: bool) -> bool:
-    """Whether transformers has a causal (or a masked) language model of this type."""
+    """Return whether transformers has a causal (or a masked) language model of this type."""
     return model_type in _families(causal)
 
 
 def is_type(model: str) -> bool:
-    """Whether ``model`` is a type's name rather than a folder or a name on the Hub."""
+    """Return whether ``model`` is a type's name rather than a folder or a name on the Hub."""
     return "/" not in model and not Path(model).expanduser().is_dir() and model in model_types()
 
 
@@ -189,7 +189,7 @@ def load_config(model: str) -> PreTrainedConfig:
 
 
 def only_local(model: str) -> bool:
-    """Whether only this machine's files are looked at: a folder, or a Hub that does not answer."""
+    """Return whether only this machine's files are looked at: a folder, or a Hub that does not answer."""
     return Path(model).expanduser().is_dir() or not hub_answers(model)
 
 

@@ -43,7 +43,7 @@ def equal_layers(model: nn.Module, count: int | None = None) -> dict[str, nn.Mod
 
 
 class Pass:
-    """What all layers of a model know during one forward pass.
+    """Knowledge that all layers of a model share during one forward pass.
 
     Attributes:
         first: the first layer that trains; below it nothing needs a gradient.
@@ -141,7 +141,7 @@ class PlannedLayer(nn.Module):
             return getattr(self.__dict__["_own"][0], name)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the layer would return for states (B, T, D), or those states if it does not run."""
+        """Return what the layer would return for states (B, T, D), or those states if it does not run."""
         layer, state = self._own
         x_BTD: Tensor = args[0] if args else kwargs["hidden_states"]
         index, plan = self._index, state.plan
@@ -257,7 +257,7 @@ class PlannedLayer(nn.Module):
             self.scaling = "branches"
 
     def _passes_on(self, args: Any, kwargs: Any) -> bool:
-        """Whether the layer without its weights is the identity, so that all it does is add to its input."""
+        """Return whether the layer without its weights is the identity, so that all it does is add to its input."""
         layer = self._own[0]
         silent = {name: torch.zeros_like(parameter) for name, parameter in layer.named_parameters()}
         return torch.equal(_first(torch.func.functional_call(layer, silent, args, kwargs)), args[0])

@@ -29,7 +29,7 @@ PROBE_TOLERANCE = 1e-3
 
 @dataclass
 class Anatomy:
-    """Where the parts of a language model are.
+    """Places of the parts of a language model.
 
     Attributes:
         trunk: path of the part that turns ids (B, T) into states (B, T, D), empty if it is the model itself.
@@ -232,7 +232,7 @@ class TransformersStack(Stack):
             ) from None
 
     def _difference(self, ordinary: Sequence[int]) -> float:
-        """How far the states of two packed documents are from those of each alone, as a share of the largest."""
+        """Return the largest difference of two documents' states, packed and alone, as a share of the largest state."""
         ids = torch.tensor([ordinary[7 * place % len(ordinary)] for place in range(13)])
         lengths = [8, 5] if self.sequence_length >= len(ids) else [4, 4]
         pieces = list(ids[: sum(lengths)].split(lengths))

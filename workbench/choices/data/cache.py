@@ -12,19 +12,23 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from workbench.base.cache_folder import CACHE_VARIABLE, cache_folder
 from workbench.base.errors import DataError
 from workbench.base.files import sync_folder, write_bytes
-from workbench.choices.data.data import Say
+from workbench.choices.data.data import Say, Sourced
 
 MANIFEST = "manifest.json"
 CHECKED_BYTES = 64 << 20
 """Files up to this size are hashed whenever they are opened (tens of milliseconds); of larger ones only the size is
 compared, because hashing gigabytes at every start would cost more than it finds."""
+
+DOCUMENTS_FILE = "documents.jsonl"
+DOCUMENTS_FORMAT = 2
+"""Part of the cache key: raise it whenever the file is written in another way."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -158,3 +162,39 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 def _digest(content: Any) -> str:
     # Sorted: the key must not depend on the order in which a dictionary was filled.
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def cached_documents(area: str, made_from: Any, make: Callable[[], Iterator[Sourced]], say: Say) -> Iterator[Sourced]:
+    """Return the documents and their sources that ``make`` gives, made once and then read from the cache.
+
+    Args:
+        made_from: everything that decides the documents (JSON-able): the key.
+
+    Returns:
+        the documents, streamed (memory holds the bytes of one), in the order in which ``make`` gave them, all of which
+        are made before this returns.
+
+    Raises:
+        DataError: from ``make``, or the cache cannot be written.
+    """
+
+    def build(folder: Path) -> dict[str, Any]:
+        count = words = 0
+        with (folder / DOCUMENTS_FILE).open("w", encoding="utf-8") as file:
+            for sources, text in make():
+                # Escaped, so that half a surrogate pair from somebody's source cannot make the file unreadable.
+                file.write(json.dumps([*sources, text]) + "\n")
+                count += 1
+                words += len(text.split())
+        say(f"{count:,} documents with {words:,} words collected")
+        return {"made_from": made_from, "documents": count, "words": words}
+
+    folder, _ = cache_entry(area, key_of({"format": DOCUMENTS_FORMAT, "made_from": made_from}), build, say)
+    return _read_documents(folder / DOCUMENTS_FILE)
+
+
+def _read_documents(path: Path) -> Iterator[Sourced]:
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            *sources, text = json.loads(line)
+            yield tuple(sources), text

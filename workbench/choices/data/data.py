@@ -1,4 +1,4 @@
-"""What a data choice is: documents, a tokenizer, and the shape of a batch."""
+"""Base of the data choices: documents, a tokenizer, and the shape of a batch."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Data(Choice):
     heldout_fraction: float = knob(0.05, "share of documents held out of training", gt=0, lt=1)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """What the batch rule has to say."""
+        """Yield the problems of the batch rule."""
         yield from self.batch_rule.problems(recipe)
 
     def problems_here(self) -> Iterator[Problem]:
-        """What of text and tokenizer is not here nor can be fetched, at once: asked whenever a form's knob moves."""
+        """Yield, at once, what of text and tokenizer is not here and cannot be fetched; a form asks at every key."""
         for path, message in self.tokenizer.problems_here():
             yield Problem(f"data.tokenizer.{path}", message)
 
@@ -116,7 +116,7 @@ class Data(Choice):
         """Harvest or fetch what :meth:`documents` will read, where that takes long; nothing to do for local files."""
 
     def sources(self) -> dict[str, Any]:
-        """What the documents were made from (paths, sizes, versions, hashes): the key of the cache."""
+        """Return what the documents were made from (paths, sizes, versions, hashes): the key of the cache."""
         raise NotImplementedError
 
     def heldout_documents(self) -> Iterator[str] | None:

@@ -1,4 +1,4 @@
-"""Which documentation is installed on this machine: Python sources, shipped documents, descriptions, topics."""
+"""Find the documentation that is installed here: Python sources, shipped documents, descriptions, topics."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _path_of(line: str) -> str:
 
 
 def _wanted(path: str) -> bool:
-    """Whether a file, given relative to its package's folder, may hold prose that nobody else ships."""
+    """Return whether a file, given relative to its package's folder, may hold prose that nobody else ships."""
     *folders, name = path.split("/")
     if not name.endswith((".py", *_TEXT_ENDINGS)):
         return name == "METADATA"

@@ -15,8 +15,8 @@ import numpy as np
 
 from workbench.choices.choice import knob
 from workbench.choices.data import harvest
+from workbench.choices.data.cache import cached_documents
 from workbench.choices.data.data import Data, Say, Sourced
-from workbench.choices.data.document_cache import cached_documents
 
 SAY_SECONDS = 1.0
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -26,7 +26,7 @@ SAMPLED_SHARE = 4
 """One shingle in so many is remembered (those whose checksum it divides): a quarter of the memory, the same verdicts
 on paragraphs of usual length."""
 FACTOR, PRIME = 1_000_003, (1 << 61) - 1
-"""Of the polynomial whose values tell shingles apart."""
+"""Base of the polynomial whose values tell shingles apart."""
 TOGETHER = 256
 """Documents whose shingles are computed at once."""
 REPEATED_SHARE = 0.4
@@ -139,7 +139,7 @@ def _words(paragraph: str) -> list[bytes]:
 
 
 class _Checksums(dict[bytes, int]):
-    """Of words, each computed once."""
+    """Return the hashes of words, each computed once."""
 
     def __missing__(self, word: bytes) -> int:
         self[word] = checksum = zlib.crc32(word)
@@ -147,7 +147,7 @@ class _Checksums(dict[bytes, int]):
 
 
 def sampled_shingles(paragraphs: list[list[int]]) -> list[list[int]]:
-    """Of each paragraph, the divisible ones among the values of its runs of eight words.
+    """Return, for each paragraph, the divisible ones among the values of its runs of eight words.
 
     Which ones depends on the words alone. A value is a polynomial of the words' checksums, modulo a prime.
 

@@ -168,7 +168,7 @@ def check_paths(paths: tuple[str, ...], knob_name: str) -> None:
 
 
 def _candidates(text: str, knob_name: str) -> Iterator[Path]:
-    """What a path, a folder or a pattern stands for, readable or not, as it is found."""
+    """Return the files of a path, a folder or a pattern, readable or not, as they are found."""
     path = Path(text).expanduser()
     if path.is_file():
         if format_of(path) is None:
@@ -220,7 +220,7 @@ def _endings() -> str:
 
 
 def _nearest(path: Path) -> str:
-    """What the user may have meant: a similar name of the same kind in the deepest folder that exists."""
+    """Return a hint with a similar name of the same kind in the deepest folder that exists; else nothing."""
     path = path.absolute()
     missing = path
     while not missing.parent.is_dir() and missing != missing.parent:

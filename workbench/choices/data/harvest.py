@@ -57,7 +57,7 @@ _FIELD = re.compile(r"^\s*(?::\w[^:\n]*:|@\w+[^:\n]*:)\s*")
 _GOOGLE = re.compile(r"^\s*[*`\w.,/ \[\]]{1,40}?(?:\s*\([^)]*\))?\s*:\s+(?=[A-Z])")
 _NUMPY = re.compile(r"^\s*[*\w., ]{1,60}\s:\s\S")
 HEADING_CHARACTERS = 32
-"""Of the longest heading without a mark."""
+"""Words of the longest heading without a mark."""
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s+.*|[A-Z][\w ]{2,30}:?\s*)$")
 _ROLE = re.compile(r":[\w:+-]+:`[~!]?([^`<]*?)(?:\s*<[^`>]*>)?`")
 _REST_LINK = re.compile(r"`([^`<]+?)\s*<[^`>]*>`_{0,2}")
@@ -71,7 +71,7 @@ _MARKUP = (
     (_ROLE, r"\1", (":`",)), (_REST_LINK, r"\1", ("<",)), (_IMAGE, "", ("![",)), (_LINK, r"\1", ("](", "][")),
     (_NOTE, "", ("]_",)), (_URL, "", ("://", "www.")), (_TAG, " ", ("<", "&")), (_MARK, "", ("`", "*", "_")),
 )  # fmt: skip
-"""What is replaced by what, and strings of which one is in any match; in this order."""
+"""Replacements in order: pattern, text, and strings of which one is in any match."""
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 _KEPT_DIRECTIVES = frozenset(
     """
@@ -133,7 +133,7 @@ def paragraphs_of(text: str) -> tuple[str, ...]:
 
 
 def is_prose(paragraph: str) -> bool:
-    """Whether a paragraph reads like English: enough words, mostly letters, enough of the commonest words."""
+    """Return whether a paragraph reads like English: enough words, mostly letters, enough of the commonest words."""
     words = paragraph.lower().split()
     if len(words) < PARAGRAPH_WORDS:
         return False

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from workbench.base.errors import DataError, typed_line, unknown
 from workbench.choices.choice import Problem, knob
+from workbench.choices.data.cache import cached_documents
 from workbench.choices.data.data import Data, Say, Sourced
-from workbench.choices.data.document_cache import cached_documents
 from workbench.choices.data.files import listing
 from workbench.choices.data.local_path import ANSWER_SECONDS, local_path
 from workbench.choices.data.reading import text_of
@@ -58,7 +58,7 @@ class HuggingFace(Data):
         return {**super().located(), **({} if path is None else {"name": str(path)})}
 
     def sources(self) -> dict[str, Any]:
-        """What was asked of the Hub; for a local folder also its files, sizes and times of change.
+        """Return what was asked of the Hub; for a local folder also its files, sizes and times of change.
 
         A dataset without ``revision`` is fetched once: what was fetched first stays until the cache is cleared.
         """

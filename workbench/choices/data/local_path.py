@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 ANSWER_SECONDS = 10.0
-"""How long the Hub may take to answer before only its local cache is asked."""
+"""Time for the Hub to answer before only its local cache is asked."""
 
 
 def local_path(name: str) -> Path | None:
@@ -17,7 +17,7 @@ def local_path(name: str) -> Path | None:
 
 
 def hub_answers(model: str) -> bool:
-    """Whether the Hub can be asked about ``model``, found out in seconds; transformers itself tries for 20 s."""
+    """Return whether the Hub can be asked about ``model``, found out in seconds; transformers itself tries for 20 s."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
 

@@ -1,4 +1,4 @@
-"""Which tokens stand in which row: a pure function of (seed, sample index), for any number of ranks."""
+"""The tokens of each row: a pure function of (seed, sample index), for any number of ranks."""
 
 from __future__ import annotations
 

@@ -35,10 +35,10 @@ TOKENIZER_FILE = "tokenizer.json"
 COUNTS_FILE = "train.counts.npy"
 _SHAPE = {"sequence_length", "length_step", "batch_size", "batch_rule"}
 NAME = "preparation"
-"""Of the file in which its time is remembered."""
+"""Name of the file in which its time is remembered."""
 _PREPARED: set[str] = set()
 _ABSENT: dict[str, int] = {}
-"""What was not prepared, and when the cache had last changed then."""
+"""Text that was not prepared, and when the cache had last changed then."""
 
 
 def prepare(data: Data, say: Say = print) -> PreparedData:
@@ -95,7 +95,7 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
 
 
 def is_prepared(data: Data) -> bool:
-    """Whether :func:`prepare` would find its tokens in the cache, or fail; no text is read and nothing is checked."""
+    """Return whether :func:`prepare` would find its tokens in the cache, or fail; no text is read."""
     # A corpus of many packages takes a tenth of a second to name: once prepared, always prepared, and what is not stays
     # so until something comes into the cache.
     entries = cache_folder() / "tokens"
@@ -124,7 +124,7 @@ def usual_seconds(data: Data) -> float | None:
 
 
 def _subject(data: Data) -> dict[str, Any]:
-    """What decides how long it takes: which text, and what learns its vocabulary."""
+    """Return what decides how long it takes: which text, and what learns its vocabulary."""
     return data.model_dump(mode="json", exclude={*_SHAPE, "heldout_fraction"})
 
 

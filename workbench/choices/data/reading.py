@@ -24,7 +24,7 @@ EXTRA = "install it with: pip install 'workbench[files]'"
 _FLAT = "text inside other fields is brought up by: jq -c '{text: .meta.text}' nested.jsonl > flat.jsonl"
 BLOCK_BYTES = 1 << 20
 BEGINNING_BYTES = 4096
-"""Of a text, looked at to tell its encoding."""
+"""Bytes of a text that are looked at to tell its encoding."""
 _SECOND_CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")
 """Not U+0085, which some systems end lines with."""
 FEWEST_CONTROLS, MOST_CONTROLS = 16, 1 / 5000
@@ -128,7 +128,7 @@ def with_line_feeds(text: str) -> str:
 
 
 def not_utf8(path: Path) -> str:
-    """Why a text of 16 or 32 bits a letter, or no text, cannot be read, by its first bytes; empty if it may be UTF-8.
+    """Return why the first bytes of a file show that it is no UTF-8 text; empty if it may be.
 
     Raises:
         OSError: it cannot be opened.
@@ -143,7 +143,7 @@ def not_utf8(path: Path) -> str:
 
 
 def encoding_of(data: bytes) -> str:
-    """What bytes that are no UTF-8 most likely are, by the name that iconv knows; empty if they are hardly text."""
+    """Return the likely encoding of bytes that are no UTF-8, as iconv calls it; empty if they are hardly text."""
     if data.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         likely = "utf-32"
     elif data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -159,7 +159,7 @@ def encoding_of(data: bytes) -> str:
 
 
 def _is_text(data: bytes, encoding: str) -> bool:
-    """Whether bytes read in an encoding are nearly all characters that occur in texts."""
+    """Return whether bytes read in an encoding are nearly all characters that occur in texts."""
     try:
         # A letter may be cut off at the end.
         text = codecs.getincrementaldecoder(encoding)().decode(data)
@@ -171,7 +171,7 @@ def _is_text(data: bytes, encoding: str) -> bool:
 
 
 def _advice(data: bytes, convert: str) -> str:
-    """What to do about bytes that are not UTF-8."""
+    """Return what to do about bytes that are not UTF-8."""
     if encoding := encoding_of(data):
         return f"{convert}: iconv -f {encoding} -t utf-8"
     return "it does not look like text in any encoding; leave it out, and name the files that hold the text"

@@ -88,7 +88,7 @@ def _mixed(x: np.ndarray) -> np.ndarray:
 
 
 class Repeats:
-    """Which runs of the held-out text also occur in the training text."""
+    """Find the runs of the held-out text that also occur in the training text."""
 
     def __init__(self, heldout: Iterable[str]) -> None:
         self._share = np.uint64(1)
@@ -144,7 +144,7 @@ class Repeats:
         return self.repeated / self.runs if self.runs else 0.0
 
     def _repeated_words(self, text: str) -> tuple[np.ndarray, np.ndarray]:
-        """Which words belong to a repeated run, bool of shape (W,), and where each word begins."""
+        """Return which words belong to a repeated run, bool of shape (W,), and where each word begins."""
         found = runs_of([text])
         first_G = found.first_G[self._is_repeated(found.hash_G)]
         # +1 where a run begins, -1 behind its end: above 0 in between.

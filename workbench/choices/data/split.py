@@ -15,9 +15,9 @@ RULE = "whole sources, else documents, else parts of them, by the first 8 bytes 
 PART_CHARACTERS = 8000
 """About two pages: documents of at least twice this may be cut where whole ones do not meet the share."""
 SHORTER_PARTS = (4000, 2000, 1000, 500, 250)
-"""Where none of such parts is held out, as of one small file, the longest of these that come near the share."""
+"""Shorter parts, of which the longest that come near the share are taken where nothing else is held out."""
 MOST_CHARACTERS = 4_000_000
-"""Of more text, parts of two pages hold something out, unless next to nothing was asked for."""
+"""With more text, parts of two pages hold something out, unless next to nothing was asked for."""
 NEAR = (0.5, 2.0)
 """Factors of the wanted share between which the held-out share must lie; else text is split more finely."""
 
@@ -30,7 +30,7 @@ class Labelled(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Which text is held out.
+    """The rule that says which text is held out.
 
     Attributes:
         fraction: share of the text to hold out.
@@ -58,7 +58,7 @@ class Split(NamedTuple):
             yield Labelled(text, sources[: int(self.grain.split()[1])] in self.names)
 
     def described(self) -> dict[str, Any]:
-        """What a manifest says of it, JSON-able."""
+        """Return the rule for a manifest, JSON-able."""
         shorter = self.part_characters != PART_CHARACTERS
         return {
             "grain": self.grain,
@@ -67,7 +67,7 @@ class Split(NamedTuple):
         }
 
     def heldout_characters(self, documents: Iterable[Sourced]) -> int:
-        """Of documents, how much is on the held-out side."""
+        """Return how much of the documents is on the held-out side."""
         return sum(len(side.text) for sources, text in documents for side in self.sides(sources, text) if side.heldout)
 
 
@@ -110,7 +110,7 @@ def choose_split(documents: Iterable[Sourced], fraction: float, salt: str = "") 
 
 
 def _by_parts(split: Split, documents: list[Sourced], low: float, high: float) -> Split:
-    """Of parts, shorter ones where nothing of a small text would be held out: every other split stays as it is."""
+    """Shorten the parts where nothing of a small text would be held out; every other split stays as it is."""
     if not documents or split.heldout_characters(documents):
         return split
     found = [(shorter, shorter.heldout_characters(documents))
@@ -128,7 +128,7 @@ def document_hash(text: str) -> int:
 
 
 def is_heldout(text: str, fraction: float, salt: str = "") -> bool:
-    """Whether a document is held out where documents are split.
+    """Return whether a document is held out where documents are split.
 
     A function of its text alone: documents added or moved elsewhere never change sides, equal documents are on one
     side, and a larger fraction keeps what a smaller one held out.

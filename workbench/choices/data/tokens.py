@@ -1,4 +1,4 @@
-"""What prepared text looks like to everything downstream: vocabulary, token store, batch."""
+"""Prepared text as everything downstream sees it: vocabulary, token store, batch."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class PreparedData:
-    """What ``Data.prepare`` returns: both splits, the vocabulary and where all of it came from.
+    """Prepared text: both splits, the vocabulary and where all of it came from.
 
     Attributes:
         train, heldout: token stores; no document is in both.

@@ -13,7 +13,7 @@ from workbench.choices.data.split import Labelled, Split, choose_split, document
 # A recipe, which stands above choices.
 R = TypeVar("R", bound=Any)
 SALT = "tuning"
-"""Of the hash that splits the training text anew: without it, documents that stayed in training would stay again."""
+"""Salt of the hash that splits the training text anew; without it the same documents would stay in training."""
 
 
 class TuningText(Data):
@@ -27,7 +27,7 @@ class TuningText(Data):
     text: one_of(Data) = knob("embedded", "the corpus; its tokenizer and rows are not used")  # type: ignore[valid-type]
 
     def documents(self) -> Iterator[str]:
-        """What is left to train on.
+        """Yield the documents left to train on.
 
         Raises:
             DataError: as the corpus.
@@ -35,11 +35,11 @@ class TuningText(Data):
         return (side.text for side in self._sides() if not side.heldout)
 
     def heldout_documents(self) -> Iterator[str]:
-        """What settings are chosen on."""
+        """Return the documents on which settings are chosen."""
         return (side.text for side in self._sides() if side.heldout)
 
     def problems_here(self) -> Iterator[Problem]:
-        """Of its tokenizer, and of the corpus' text."""
+        """Yield the problems of the tokenizer and of the corpus' text."""
         yield from super().problems_here()
         for path, message in self.text.problems_here():
             yield Problem(path.replace("data.", "data.text.", 1), message)
@@ -66,7 +66,7 @@ class TuningText(Data):
 
     @functools.cached_property
     def _split_for_results(self) -> Split | set[int]:
-        """How the corpus is split; of one that brings a held-out set of its own, the hashes of its documents."""
+        """Return how the corpus is split, or the hashes of the held-out documents that it brings."""
         if (own := self.text.heldout_documents()) is not None:
             return {document_hash(text) for text in own}
         return choose_split(self.text.sourced_documents(), self.text.heldout_fraction)

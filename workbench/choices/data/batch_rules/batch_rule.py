@@ -1,4 +1,4 @@
-"""What a batch rule is: rows of the coming step from those of the schedule and from two halves of a gradient."""
+"""Base of the batch rules: rows of the coming step from those of the schedule and two halves of a gradient."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class BatchRule(Choice):
 
     axis: ClassVar[str] = "batch_rule"
     follows_schedule: ClassVar[bool] = True
-    """Whether ``data.batch_size`` is read at every step, rather than as the batch to begin with."""
+    """True if ``data.batch_size`` is read at every step, rather than as the batch to begin with."""
     lr_scaling: Literal["none", "sqrt", "linear"] = knob(
         "none", "how the learning rate follows the batch size; optimizer.lr applies to the largest of data.batch_size"
     )
@@ -30,7 +30,7 @@ class BatchRule(Choice):
         return float(scheduled)
 
     def compares(self, step: int) -> bool:
-        """Whether the gradients of the two halves of the batch of ``step`` (counted from 0) are to be compared."""
+        """Return whether the gradients of both halves of the batch of ``step`` (from 0) are to be compared."""
         return False
 
     def adapt(self, rows: float, cosine: float) -> float:

@@ -30,11 +30,11 @@ class SimiGrad(BatchRule):
     highest: int = knob(1024, "the batch never gets larger", unit="rows", ge=2, le=1 << 20, scale="log")
 
     def rows(self, scheduled: int, adapted: float | None) -> float:
-        """What the comparisons so far have come to, in rows; ``scheduled`` until the first."""
+        """Return the rows that the comparisons so far lead to; ``scheduled`` until the first."""
         return float(scheduled) if adapted is None else adapted
 
     def compares(self, step: int) -> bool:
-        """Whether ``step``, counted from 0, is one of every ``every`` steps, the first included."""
+        """Return whether ``step``, counted from 0, is one of every ``every`` steps, the first included."""
         return step % self.every == 0
 
     def adapt(self, rows: float, cosine: float) -> float:

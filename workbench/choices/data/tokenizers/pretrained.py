@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _OLDER_FILES = ("vocab.*", "merges.txt", "*.model", "*token*.json")
-"""Of a folder that transformers makes a tokenizer of, without a tokenizer.json."""
+"""Files from which transformers makes a tokenizer without a tokenizer.json."""
 _WAY_OUT = (
     "give a folder with a tokenizer.json, the file itself or a name on the Hub, or use the tokenizer 'trained', which "
     "needs neither"
@@ -144,7 +144,7 @@ def _added(file: Path, changed: int, declared: tuple[tuple[str, str], ...]) -> t
 
 
 def _not_a_tokenizer(path: Path) -> str:
-    """Why a local path leads to no tokenizer; empty if it may: transformers reads files of older kinds, too."""
+    """Return why a local path leads to no tokenizer; empty if it may: transformers reads files of older kinds, too."""
     if path.is_file():
         return ""
     if not path.is_dir():

@@ -1,4 +1,4 @@
-"""What a tokenizer choice is: a ``tokenizers.Tokenizer`` made from a name, a path or the corpus itself."""
+"""Base of the tokenizer choices: a ``tokenizers.Tokenizer`` made from a name, a path or the corpus itself."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class TokenizerChoice(Choice):
 
     axis: ClassVar[str] = "tokenizer"
     doing: ClassVar[str] = "getting the tokenizer"
-    """What :meth:`make` does, for those who wait for it."""
+    """The work of :meth:`make` in words, for those who wait for it."""
 
     def key(self, sources: dict[str, Any]) -> dict[str, Any]:
-        """What decides the tokenizer, for the cache key; a trained one depends on the corpus, a given one does not.
+        """Return what decides the tokenizer, for the cache key: the corpus too, if it is trained.
 
         Raises:
             DataError: the named tokenizer does not exist.
@@ -25,7 +25,7 @@ class TokenizerChoice(Choice):
         raise NotImplementedError
 
     def problems_here(self) -> Iterator[Problem]:
-        """What of it this machine lacks and cannot fetch, told at once; paths are those of its own knobs."""
+        """Yield, at once, what this machine lacks and cannot fetch; paths are those of its own knobs."""
         yield from ()
 
     def notices(self) -> Iterator[Problem]:

@@ -24,7 +24,7 @@ SAMPLE_CHARACTERS_PER_ID = 1500
 (12 million characters for 8,192 ids, 46 million for 30,528)."""
 COVERED_SHARE = 0.9999
 DOCUMENT_CHARACTERS = 1_000_000
-"""Of one document, at most: one huge file must not decide the vocabulary."""
+"""Most of one document that is read: one huge file must not decide the vocabulary."""
 
 
 class TrainedTokenizer(TokenizerChoice):

@@ -22,14 +22,14 @@ _UNKNOWN = ("[UNK]", "<unk>", "<|unk|>")
 EMPTY: Mapping[str, str] = MappingProxyType({})
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-"""What our own tokenizers call them, in the order of their ids (0 to 4)."""
+"""Their names in our own tokenizers, in the order of their ids (0 to 4)."""
 
 
 _ROLES = {
     "cls": (_START, ("cls", "bos")), "sep": (_END, ("sep", "eos")), "mask": (_MASK, ("mask",)), "pad": (_PAD, ("pad",)),
     "unk": (_UNKNOWN, ("unk",)),
 }  # fmt: skip
-"""Of each part the names to look for, and under which fields transformers declares it, without their ``_token``."""
+"""Names to look for by part, and the fields in which transformers declares it, without their ``_token``."""
 
 
 def declared_tokens(settings: Mapping[str, Any]) -> dict[str, str]:
