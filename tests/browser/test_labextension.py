@@ -25,7 +25,10 @@ from workbench import presets
 from workbench.client.fork_point import steps_of
 from workbench.client.run import Run
 from workbench.client.run_list import runs
+from workbench.store.folder import write_json
 from workbench.store.labels import label
+from workbench.store.state import write_state
+from workbench.telemetry.streams import TelemetryWriter
 
 pytestmark = pytest.mark.browser
 
@@ -158,6 +161,49 @@ def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: 
     page.locator("#jp-running-sessions .jp-RunningSessions-itemLabel", has_text=re.compile("^Workbench$")).click()
     expect(rate(lab_of(page))).to_have_value("0.0045")
     expect(page.locator(".jp-CodeConsole")).to_have_count(0)
+
+
+STEPS = {"amount": 40, "unit": "steps"}
+
+
+def test_a_run_that_has_ended_shows_everything_it_recorded_without_any_kernel(page: Page, server: Server) -> None:
+    folder = run_folder(server.runs / "ended-1", "finished", False, name="ended", budget=STEPS)
+    writer = TelemetryWriter(folder.telemetry, flush_seconds=60)
+    for step in range(1, 41):
+        numbers = {"memory_gib": 1.5, "accuracy": step / 80, "step_ms": 30.0, "forward_ms": 9.0, "backward_ms": 18.0}
+        numbers |= {"loss": 9 - step / 9, "lr": 1e-3, "tokens_per_second": 900.0 + step}
+        writer.scalars(step, step / 4, 400 * step, **numbers)
+        writer.layers(step, state=[0, 0], update_ratio=[1e-3, 2e-3 / step])
+    writer.close()
+    scored = {"score": {"kind": "masked-only", "version": 2}, "unigram_entropy": 6.5, "bigram_entropy": 4.0}
+    write_json(folder.evaluations, scored)
+    write_state(folder, status="finished", step=40, tokens=16_000, seconds=10.0, heldout_loss=4.9)
+    # One that compiles says so in whole, in the place of a count that has not begun.
+    begins = run_folder(server.runs / "begins-1", "starting", name="begins", budget=STEPS)
+    why = "compiling (1 to 3 minutes the first time on this machine, later runs of this shape begin at once)"
+    write_state(begins, message=why)
+
+    jupyter(page, server)
+    page.evaluate("window.jupyterapp.shell.activateById('workbench-runs')")
+    page.locator(".wb-dock-panel li", has_text="begins").click()
+    message = page.locator(".wb-dock-watch .wb-monitor .wb-message", has_text=why)
+    expect(message).to_be_visible()
+    assert message.evaluate("one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight + 1")
+
+    page.locator(".wb-dock-panel li", has_text="ended").click()
+    monitor = page.locator(".wb-dock-watch .wb-monitor").filter(visible=True)
+    expect_curve(monitor)
+    expect(monitor.locator(".wb-verdict")).to_contain_text("learning neighbours: 1.60 nats below word frequencies")
+    expect(monitor.locator("td.wb-col-speed span")).to_have_text("1.6k")
+    # All of its layers run all the time: what moves is shown.
+    expect(monitor.get_by_label("Quantity shown in the layer map")).to_have_value("update_ratio")
+    speed = monitor.locator(".wb-panel-speed")
+    for mode in ("memory", "split"):
+        monitor.get_by_label("What the speed panel shows").select_option(mode)
+        expect(speed.locator(".wb-area canvas")).to_be_visible()
+        expect(speed).not_to_contain_text("Nothing was recorded")
+    monitor.get_by_label("Quantity", exact=True).select_option("accuracy")
+    expect(monitor.locator(".wb-panel-scalar .wb-area canvas")).to_be_visible()
 
 
 def nothing_lies_over_the_curves(lab: Locator) -> None:

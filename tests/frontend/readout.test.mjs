@@ -60,11 +60,11 @@ test("what tells runs of one name apart is a part of its own, which is not cut f
   assert.deepEqual(nameParts("steerme"), ["steerme", ""]);
 });
 
-test("the score of all tokens takes the place of those of a part", () => {
-  const whole = (of) => line(of, [30], [4.1], { points: true, whole: true, what: "held-out" });
+test("the score at the end is told once", () => {
+  const whole = (of) => line(of, [30], [4.1], { points: true, whole: true, quiet: true, what: "held-out" });
   const parts = (of) => ({ ...scores(of, [10, 20], [6.4, 6.2]), format: (y) => `~${y}` });
   const lines = ["a", "b"].flatMap((of) => [line(of, [1, 10, 20, 30], [9, 8, 7, 6]), parts(of)]);
   lines.push(whole("a"));
   assert.equal(told(lines, 20).a, "7 held-out ~6.2");
-  assert.deepEqual(told(lines, 30), { a: "6 held-out 4.1", b: "6 held-out ~6.2 (step 20)" });
+  assert.deepEqual(told(lines, 30), { a: "6 held-out ~6.2 (step 20)", b: "6 held-out ~6.2 (step 20)" });
 });

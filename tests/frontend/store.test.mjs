@@ -140,3 +140,14 @@ test("a page open for days does not grow", () => {
   assert.ok(Math.max(...series.values.view()) > 49, "a spike survives");
   assert.equal(series.steps.last, 100001);
 });
+
+test("a run that has ended is asked for again where a plot wants what is not there, and no kernel answers", () => {
+  const store = new Store();
+  const [header, data] = snapshot(1, [9]);
+  header.runs[0].others = ["memory_gib", "step_ms"];
+  store.relay(header, data, "", 0);
+  store.runs[0].status.status = "finished";
+  assert.equal(store.needsServer(100000, []), false, "all of it is told");
+  assert.equal(store.needsServer(100000, ["memory_gib"]), true);
+  assert.equal(store.needsServer(100000, ["accuracy"]), false, "it was never recorded");
+});

@@ -7,7 +7,7 @@ import { escaped } from "../../workbench/jupyter/frontend/src/watch/samples.js";
 import { curvesSvg, sheetSvg } from "../../workbench/jupyter/frontend/src/watch/svg.js";
 import { fileName, whose } from "../../workbench/jupyter/frontend/src/download.js";
 import { tableOfEvents } from "../../workbench/jupyter/frontend/src/watch/views/events.js";
-import { eventsOf, levelEntries, levelsOf, marksOf, ofRun, scoresOf, smoothed, tableOf } from "../../workbench/jupyter/frontend/src/watch/views/pictures.js";
+import { eventsOf, levelEntries, levelsOf, marksOf, ofRun, recentSpeeds, scoresOf, smoothed, tableOf } from "../../workbench/jupyter/frontend/src/watch/views/pictures.js";
 import { csvOf, csvOfEvents, csvOfLayers } from "../../workbench/jupyter/frontend/src/watch/csv.js";
 import { Layers } from "../../workbench/jupyter/frontend/src/watch/layers.js";
 import { sheetOf } from "../../workbench/jupyter/frontend/src/watch/panel.js";
@@ -85,7 +85,7 @@ test("a sample beyond the axis is marked at its edge, in the colour of its line"
   assert.equal(marks(drawn(picture({ lines: [line], levels: [], left: { format: String, all: true } }))).length, 0);
 });
 
-test("floors near the curves are in sight, far ones do not squeeze them, a target always is", () => {
+test("baselines near the curves are in sight, far ones do not squeeze them, a target always is", () => {
   const floor = (y, more = {}) => ({ y, ...more });
   assert.deepEqual(yRange(5, 9, {}, [floor(6.4), floor(3.9)]), yRange(3.9, 9, {}));
   assert.deepEqual(yRange(5, 9, {}, [floor(1.2)]), yRange(5, 9, {}));
@@ -93,7 +93,7 @@ test("floors near the curves are in sight, far ones do not squeeze them, a targe
   assert.deepEqual(yRange(5, 9, { log: true }, [floor(4.2), floor(1.2)]), yRange(4.2, 9, { log: true }));
 });
 
-test("runs on one text share their floors; an old run has none", () => {
+test("runs on one text share their baselines; an old run has none", () => {
   const runs = [{ "word frequencies": 6.3901, neighbours: 3.86 }, { "word frequencies": 6.3904, neighbours: 3.86 }, undefined].map((levels) => ({ status: { levels } }));
   const levels = levelsOf({ runs, target: 5 });
   assert.deepEqual(levels.map(({ text, always }) => [text, always]), [["word frequencies 6.390", false], ["neighbours 3.860", false], ["target 5.000", true]]);
@@ -102,6 +102,9 @@ test("runs on one text share their floors; an old run has none", () => {
   assert.deepEqual(levelsOf({ runs: texts }).map(({ text }) => text), ["word frequencies 6.510 · fast and 1 more", "neighbours 4.000", "word frequencies 6.210 · causal"], "of several texts it is said whose");
   const [words, neighbours, ...others] = levelEntries(levelsOf({ runs: texts }));
   assert.deepEqual([words.text, neighbours.text, others.length], ["word frequencies 6.210 to 6.510", "neighbours 4.000", 0], "a legend has one entry for each kind, however many texts");
+  const colours = { run: (place) => `#00000${place}` };
+  const owned = levelsOf({ runs: [["a", 6], ["b", 5]].map(([name, y], place) => ({ name, place, status: { levels: { "word frequencies": y, neighbours: y - 2 } } })), colours });
+  assert.deepEqual(owned.map(({ stroke }) => stroke), ["#000000", "#000000", "#000001", "#000001"], "of two texts each line is in its run's colour");
   assert.match(words.help, /\nword frequencies 6\.210 · causal\nword frequencies 6\.510 · fast and 1 more$/);
 });
 
@@ -257,24 +260,31 @@ test("a table over time has rows of every run, whose records never fall on one a
   assert.deepEqual(rows[0].slice(1), ["–", "1"], "the slow run had ended by then");
 });
 
+test("the speed that is drawn is that of the last ten seconds, as the state says it", () => {
+  const steps = Float64Array.from({ length: 40 }, (_, i) => i + 1);
+  const clock = { at: (of, kind) => of.map((step) => (kind === "seconds" ? step : 100 * step)) };
+  const y = Float64Array.from(steps, (step) => (step % 2 ? 1000 : 10));
+  assert.deepEqual([...recentSpeeds(clock, { steps, y })].slice(1), steps.map(() => 100).slice(1).reduce((all, v) => [...all, v], []));
+});
+
 test("a smoothed line is kept for as long as its numbers are", () => {
   const line = run().line("loss", "step");
   assert.equal(smoothed(line, 0.1), smoothed(line, 0.1));
   assert.notEqual(smoothed(line, 0.2), smoothed({ ...line, y: line.y.slice() }, 0.2));
 });
 
-test("the score of all tokens is a line of its own, filled, and those of a part are marked", () => {
+test("held-out scores are one line to the last, which is filled where it is of all tokens; those of a part are marked", () => {
   const [x, y] = [Float64Array.of(10, 20, 30), Float64Array.of(6, 5.08, 4.85)];
   const run = (status, heldout_loss = 4.85) => ({ status: { status, heldout_loss }, line: () => ({ x, y, steps: x }) });
   const told = (...of) => scoresOf(run(...of), "step").map((line) => [line.whole, Array.from(line.y, line.format)]);
   assert.deepEqual(told("running"), [[false, ["~6.000", "~5.080", "~4.850"]]]);
   assert.deepEqual(told("stopped"), told("running"));
-  assert.deepEqual(told("finished"), [[false, ["~6.000", "~5.080"]], [true, ["4.850"]]]);
+  assert.deepEqual(told("finished"), [[false, ["~6.000", "~5.080", "4.850"]], [true, ["4.850"]]]);
   assert.deepEqual(told("finished", null), told("running"), "it diverged: none of a part takes its place");
   assert.deepEqual(scoresOf({ line: () => null }, "step"), []);
   const lines = scoresOf(run("finished"), "step").map((line) => ({ ...line, name: "held-out", stroke: "#123456", points: true }));
   const circles = drawn(picture({ lines, extent: [0, 40] })).match(/<circle[^>]*>/g);
-  assert.deepEqual(circles.map((circle) => /fill="(.*?)"/.exec(circle)[1]), ["#fff", "#fff", "#123456"]);
+  assert.deepEqual(circles.map((circle) => /fill="(.*?)"/.exec(circle)[1]), ["#fff", "#fff", "#fff", "#123456"]);
   const legend = [{ text: "on all of them", line: { stroke: "#123456", ring: true, whole: true } }];
   assert.match(sheetSvg({ title: "Loss", legend, width: 700, height: 300, theme, body: () => "" }), /<circle[^>]*fill="#123456"/);
 });

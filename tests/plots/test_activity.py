@@ -17,6 +17,7 @@ from workbench.plots.activity import (
     chosen_columns,
     column_edges,
     matrix,
+    opening_quantity,
     sentence,
     sentences,
     stage_starts,
@@ -157,3 +158,17 @@ def test_boundaries_are_named_where_there_is_room():
     alone = stages([_event(0, 1, 1, text=text) for text in ("1-3 frozen", "1-4 frozen")])
     assert boundary_labels(alone[:1], [3], (3, 3)) == ["1-3 frozen"]
     assert boundary_labels(alone, [50, 51], (0, 100)) == ["", "1-4 frozen"]
+
+
+@pytest.mark.parametrize(
+    ("records", "quantity"),
+    [
+        ([{"state": [0, 0], "update_ratio": [1e-3, 2e-3]}], "update_ratio"),
+        ([{"state": [0, 0], "update_ratio": [1e-3, 2e-3]}, {"state": [0, 1]}], "state"),
+        ([{"state": [0, 0], "update_ratio": [None, None]}], "state"),
+        ([], "state"),
+    ],
+    ids=["all run all the time", "one is dropped", "nothing else is known", "nothing yet"],
+)
+def test_a_picture_opens_on_what_moves(records, quantity):
+    assert opening_quantity(records) == quantity

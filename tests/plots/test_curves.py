@@ -106,10 +106,10 @@ def test_flops_are_an_axis_where_they_were_recorded(view):
     np.testing.assert_allclose(heldout_curve(view, "flops").x_N, 1e9 * heldout_curve(view).x_N)
 
 
-def test_the_score_of_all_tokens_is_apart_from_those_of_a_part(view, empty):
+def test_held_out_scores_are_one_curve_to_the_last_which_is_told_apart(view, empty):
     going = dataclasses.replace(view, status="running")
     ends = [[line.x_N.tolist() for line in heldout_scores(each)] for each in (view, going)]
-    assert ends == [[[50, 100, 150], [200]], [[50, 100, 150, 200], []]]
+    assert ends == [[[50, 100, 150, 200], [200]], [[50, 100, 150, 200], []]]
     assert [len(line) for line in heldout_scores(view, "flops")] == [0, 0], "nothing recorded"
     assert [len(line) for line in heldout_scores(empty)] == [0, 0]
     unmeasured = [*view.evaluations["heldout"][:-1], {"step": 200, "loss": None}]

@@ -20,7 +20,7 @@ def test_facts_of_a_run_and_of_nothing(view, empty):
     assert (said["word frequencies (nats)"], said["neighbours (nats)"]) == ("6.200", "4.100")
     assert said["bits per byte"] == "1.345"
     assert said["score"] == "held-out loss at [MASK]"
-    assert said["tokens/s"] == "8,000"
+    assert said["tokens/s"] == "8,000 (mean)"
     assert said["MFU"] == "31.0%"
     assert said["parameters"] == "4.20M"
     assert list(said) == list(facts(empty))

@@ -23,7 +23,7 @@ def test_raw_smoothed_heldout_entropy_and_target(view):
     traces = _traces(loss_figure([view], target=5.0))
     assert traces["synthetic, raw"].opacity < 0.5
     assert np.std(np.diff(traces["synthetic, raw"].y)) > 2 * np.std(np.diff(traces["synthetic"].y))
-    assert list(traces["synthetic, held-out loss at [MASK] (uses context)"].x) == [50, 100, 150]
+    assert list(traces["synthetic, held-out loss at [MASK] (uses context)"].x) == [50, 100, 150, 200]
     assert traces["synthetic, held-out loss at [MASK] (uses context)"].marker.symbol == "circle", "as on the page"
     assert "smoothed exponentially. Circles: held-out text, hollow (~) on a part of its tokens, filled" in LOSS_LINES
     assert "at the end on all of them. Vertical lines: events" in LOSS_LINES, "as drawn"
@@ -58,10 +58,10 @@ def test_scores_are_joined_as_on_the_page_and_their_rings_are_hollow_on_any_grou
     assert ring.marker.color == "rgba(0,0,0,0)"
 
 
-def test_the_score_of_all_tokens_is_filled_and_joined_to_none_of_a_part(view, plateau):
+def test_the_curve_of_scores_ends_in_the_filled_one_of_all_tokens(view, plateau):
     figure = loss_figure([view, plateau])
     rings, whole = (next(t for t in figure.data if name in t.name) for name in ("held-out loss at", ALL_SCORED))
-    assert (list(rings.x), list(whole.x)) == ([50, 100, 150], [200])
+    assert (list(rings.x), list(whole.x)) == ([50, 100, 150, 200], [200])
     assert (whole.mode, whole.marker.color, whole.legendgroup) == ("markers", rings.line.color, view.id)
     assert ("~" in rings.hovertemplate, "~" in whole.hovertemplate) == (True, False)
     assert [trace.showlegend for trace in figure.data if trace.name == ALL_SCORED] == [True, False]

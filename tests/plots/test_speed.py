@@ -19,7 +19,7 @@ def test_split_adds_up_to_the_step(view, empty):
 def test_panels(view, plateau):
     figure = speed_figure([view, plateau], x="seconds")
     titles = [note.text for note in figure.layout.annotations]
-    assert titles == ["speed (tokens/s)", "MFU (%)", "median step (ms)", "peak memory (GiB)"]
+    assert titles == ["speed (tokens/s), last 10 s", "MFU (%)", "median step (ms)", "peak memory (GiB)"]
     bars = [trace for trace in figure.data if trace.type == "bar"]
     assert [bar.name for bar in bars] == [*PARTS, OTHER]
     assert list(bars[1].x) == [30.0, 30.0]

@@ -56,7 +56,7 @@ def test_the_score_of_all_tokens_is_filled(view):
     _draw_loss(axes, [view, replace(view, status="running")])
     marks = [line for line in axes.lines if line.get_marker() == "o"]
     ends = [(len(mark.get_xdata()), mark.get_markerfacecolor() == "white", mark.get_linestyle()) for mark in marks]
-    assert ends == [(3, True, "None"), (1, False, "None"), (4, True, "None")]
+    assert ends == [(4, True, ":"), (1, False, ":"), (4, True, ":")]
     assert [text.get_text() for text in axes.get_legend().texts].count(ALL_SCORED) == 1
 
 
@@ -157,3 +157,11 @@ def test_no_global_figure_and_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_where_all_layers_run_their_updates_are_drawn(view):
+    still = [{"step": step, "state": [0] * 3, "update_ratio": [1e-3 * step, 2e-3, None]} for step in range(10, 60, 10)]
+    axes = Figure().subplots()
+    _draw_layers(axes, [replace(view, telemetry=replace(view.telemetry, layers=still))])
+    assert axes.get_title(loc="left") == "layers: update / weight"
+    assert np.ma.count(axes.collections[0].get_array()) == 10, "a layer without a value stays empty"

@@ -97,10 +97,13 @@ def test_a_bar_follows_the_name_of_its_run(folder: RunFolder) -> None:
 
 def test_words_leave_out_what_is_not_known() -> None:
     assert progress_parts(asdict(RunState(status="running"))) == ["step 0"]
-    state = RunState(step=1200, loss=2.5, heldout_loss=2.25, tokens_per_second=12_345.0, message="evaluating")
-    said = ["step 1,200", "loss 2.500", "held-out ~2.250", "12,345 tokens/s", "evaluating"]
+    state = RunState(
+        status="running", step=1200, loss=2.5, heldout_loss=2.25, tokens_per_second=12_345.0, message="evaluating"
+    )
+    said = ["step 1,200", "loss 2.500", "held-out ~2.250", "12,345 tokens/s (last 10 s)", "evaluating"]
     assert progress_parts(asdict(state)) == said
-    assert "held-out 2.250" in progress_parts(asdict(replace(state, status="finished"))), "of all tokens"
+    ended = progress_parts(asdict(replace(state, status="finished")))
+    assert {"held-out 2.250", "12,345 tokens/s (mean)"} < set(ended), "of all tokens and all of its training"
 
 
 def test_a_line_is_printed_when_what_it_says_has_changed(

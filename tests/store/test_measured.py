@@ -70,5 +70,5 @@ def test_what_a_former_attempt_ended_with_counts_no_more_once_the_run_goes_on(vi
 def test_progress_line():
     state = {"progress": 0.4, "step": 1200, "loss": 5.123, "tokens_per_second": 8312.4}
     assert progress_line("synthetic", "running", state) == (
-        "synthetic: running 40%, step 1,200, loss 5.123, 8,312 tokens/s"
+        "synthetic: running 40%, step 1,200, loss 5.123, 8,312 tokens/s (last 10 s)"
     )

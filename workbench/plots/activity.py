@@ -111,6 +111,17 @@ def state_codes(values_LK: np.ndarray) -> np.ndarray:
     return np.where(known_LK, np.nan_to_num(values_LK), ABSENT).astype(np.uint8)
 
 
+def opening_quantity(records: Sequence[dict[str, Any]]) -> str:
+    """Return the quantity that a picture of the layers opens on.
+
+    Where no layer is skipped, frozen or new, ``state`` would be a wall of one colour: ``update_ratio``, if it is known.
+    """
+    states = [code for record in records for code in record.get("state") or ()]
+    moves = any(code != RUNNING for code in states)
+    known = any(value is not None for record in records for value in record.get("update_ratio") or ())
+    return "update_ratio" if known and not moves else "state"
+
+
 def settled(codes: np.ndarray) -> np.ndarray:
     """Codes of any shape, a skipped layer as a running one: what stays as it is within a stage."""
     return np.where(codes == DROPPED, RUNNING, codes)

@@ -16,6 +16,7 @@ import numpy as np
 from workbench.base.errors import check_known
 from workbench.telemetry.quantities import AXES, SMOOTHING
 from workbench.telemetry.scored_text import part_mark
+from workbench.telemetry.speed import recent_speeds
 from workbench.telemetry.streams import number
 
 if TYPE_CHECKING:
@@ -86,6 +87,15 @@ def curve(view: RunView, name: str, x: str = "step") -> Curve:
     return _over_flops(view, line) if x == "flops" else line
 
 
+def speed_curve(view: RunView, x: str = "step") -> Curve:
+    """Return tokens per second over the last ten seconds of training at every record."""
+    raw = curve(view, "tokens_per_second", x)
+    seconds, tokens = (curve(view, "tokens_per_second", kind).x_N for kind in ("seconds", "tokens"))
+    if not len(raw) == len(seconds) == len(tokens):
+        return raw
+    return Curve(raw.x_N, recent_speeds(seconds, tokens, raw.y_N[:1].sum()), raw.steps_N)
+
+
 def heldout_curve(view: RunView, x: str = "step") -> Curve:
     """Held-out losses in nats, from ``evaluations.json`` or, while that is not written, from the telemetry."""
     # A loss that could not be measured is null there.
@@ -106,16 +116,13 @@ def heldout_curve(view: RunView, x: str = "step") -> Curve:
 
 
 def heldout_scores(view: RunView, x: str = "step") -> tuple[Curve, Curve]:
-    """Held-out losses on a part of the tokens, and the one on all of them that a run ends with; either may be empty.
-
-    No line may join the two: other tokens are scored, which alone may change the loss.
-    """
+    """Return all held-out losses as one curve, and once more the one on all tokens that a run ends with, if any."""
     line, recorded = heldout_curve(view, x), view.evaluations.get("heldout")
     # A loss at the end that could not be measured is null there, and not on the curve.
     measured = not recorded or recorded[-1].get("loss") is not None
     ended = measured and not part_mark(view.status)
     count = max(0, len(line) - ended)
-    return line[:count], line[count:]
+    return line, line[count:]
 
 
 def _over_flops(view: RunView, line: Curve) -> Curve:

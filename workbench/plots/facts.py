@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from workbench.base.text import UNKNOWN, count, decimal
 from workbench.store.evaluations import benchmark_scores, score_label
-from workbench.store.measured import bits_per_byte, heldout_loss, learned_in_words, measured, memory_for_training
+from workbench.store.measured import (
+    bits_per_byte,
+    heldout_loss,
+    learned_in_words,
+    measured,
+    memory_for_training,
+    speed_in_words,
+)
 from workbench.telemetry.quantities import MEMORY_FOR_TRAINING, SECONDS_TRAINED
 
 if TYPE_CHECKING:
@@ -29,7 +36,7 @@ def facts(view: RunView) -> dict[str, str]:
         "word frequencies (nats)": decimal(levels.get("word frequencies"), 3),
         "neighbours (nats)": decimal(levels.get("neighbours"), 3),
         "what was learned": learned_in_words(view),
-        "tokens/s": count(measured(view, "tokens_per_second")),
+        "tokens/s": speed_in_words(view),
         "MFU": UNKNOWN if mfu is None else f"{100 * mfu:.1f}%",
         MEMORY_FOR_TRAINING: decimal(memory_for_training(view), 3),
         "steps": count(steps),

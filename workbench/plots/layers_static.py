@@ -20,9 +20,9 @@ from workbench.plots.activity import (
     state_codes,
     work,
 )
-from workbench.plots.curves import x_at_steps
+from workbench.plots.curves import X_LABELS, x_at_steps
 from workbench.plots.palette import matplotlib_text
-from workbench.telemetry.quantities import LAYER_STATES, SLICES, LayerState
+from workbench.telemetry.quantities import LAYER_STATES, PER_LAYER, RAMP, SLICES, LayerState
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -171,3 +171,25 @@ def small_png(pixels_HW4: np.ndarray) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
+
+
+def draw_update_ratio(axes: Axes, view: RunView, whose: str) -> None:
+    """Draw how far each layer's weights move in a step, layer 1 at the bottom."""
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm
+
+    records = [record for record in view.telemetry.layers if record.get("update_ratio")]
+    columns = np.unique(np.linspace(0, len(records) - 1, min(len(records), MOST_COLUMNS)).round().astype(int))
+    steps = [records[k]["step"] for k in columns]
+    values_LK = matrix([records[k] for k in columns], "update_ratio")
+    edges = x_at_steps(view, column_edges(steps, ()).tolist(), "seconds")
+    shown = values_LK[np.isfinite(values_LK) & (values_LK > 0)]
+    norm = LogNorm(shown.min(), shown.max()) if len(shown) and shown.min() < shown.max() else None
+    ramp = LinearSegmentedColormap.from_list("ramp", RAMP)
+    mesh = axes.pcolormesh(
+        edges, 0.5 + np.arange(len(values_LK) + 1), np.where(values_LK > 0, values_LK, np.nan), norm=norm, cmap=ramp,
+        rasterized=True,
+    )  # fmt: skip
+    axes.figure.colorbar(mesh, ax=axes, pad=0.02).ax.tick_params(labelsize=7)
+    axes.set_title(f"layers: {PER_LAYER['update_ratio'].label}{whose}", fontsize=10, loc="left")
+    axes.set_ylabel("layer (1 at the input)", fontsize=8)
+    axes.set_xlabel(X_LABELS["seconds"], fontsize=9)

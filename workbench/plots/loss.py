@@ -43,8 +43,8 @@ def loss_figure(
 ) -> go.Figure:
     """Loss in nats over steps, tokens or seconds.
 
-    Per run: the raw training loss, thin; the same smoothed, thick; held-out losses as rings, the one on all tokens
-    filled and joined to no other, with the word for what was learned in the legend. Grey lines are the baselines
+    Per run: the raw training loss, thin; the same smoothed, thick; held-out losses as rings, the one at the
+    end, on all tokens, filled, with the word for what was learned in the legend. Grey lines are the baselines
     (:class:`workbench.telemetry.baselines.References`); one that lies far from the curves is in the legend alone.
 
     Args:
@@ -109,14 +109,14 @@ def _line(line: Curve, view: RunView, index: int, name: str) -> go.Scatter:
 
 
 def _heldout(view: RunView, index: int, x: str) -> list[go.Scatter]:
-    parts, whole = heldout_scores(view, x)
-    word = view.references.learned(heldout_loss(view)) if len(parts) or len(whole) else None
+    line, whole = heldout_scores(view, x)
+    word = view.references.learned(heldout_loss(view)) if len(line) else None
     colour = run_colour(index)
     # In the legend: beside its point the word would lie across the curves, which end there.
     name = f"{plotly_text(view.name)}, {view.references.title}" + (f" ({learned_briefly(word)})" if word else "")
     marker = {"symbol": HELDOUT_SYMBOL, "size": 8, "line": {"color": colour, "width": 2}}
     rings = go.Scatter(
-        x=parts.x_N, y=parts.y_N, mode="lines+markers", name=name, legendgroup=view.id,
+        x=line.x_N, y=line.y_N, mode="lines+markers", name=name, legendgroup=view.id,
         line={"color": colour, "width": 1.25, "dash": plotly_dash(_HELDOUT_DASH)},
         # Not white, which would shine on a dark page.
         marker=marker | {"color": "rgba(0,0,0,0)"},

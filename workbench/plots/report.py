@@ -17,6 +17,7 @@ from workbench.base.errors import RunError, WorkbenchError
 from workbench.base.files import write_bytes
 from workbench.base.text import plain
 from workbench.client.titles import titled
+from workbench.plots.activity import opening_quantity
 from workbench.plots.curves import axes_of
 from workbench.plots.forecast_compared import compared
 from workbench.plots.forecast_facts import whole_forecast
@@ -151,7 +152,8 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
     places.append(place("speed", axes, "MFU counts useful work only: real tokens, no padding, no recomputation."))
     for index, view in enumerate(views):
         # Without records of layers the picture still appears, and says that there are none.
-        quantities = available(view) or ["state"]
+        first = opening_quantity(view.telemetry.layers)
+        quantities = sorted(available(view) or [first], key=lambda name: name != first)
         for quantity in quantities:
             figures[f"layers{index}/{quantity}"] = layers_figure(view, quantity)
         options = {quantity: PER_LAYER[quantity].label for quantity in quantities}

@@ -9,10 +9,11 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from workbench.plots.curves import Curve, curve, downsample, smooth
+from workbench.plots.curves import Curve, curve, downsample, smooth, speed_curve
 from workbench.plots.figure import finish, require, run_line, x_title
 from workbench.plots.palette import placed, plotly_text
 from workbench.telemetry.quantities import PARTS, scalar
+from workbench.telemetry.speed import NOW
 
 if TYPE_CHECKING:
     from workbench.store.view import RunView
@@ -33,7 +34,7 @@ def speed_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
     """
     require(views, x)
     speed, mfu, memory = (scalar(name).label for name in ("tokens_per_second", "mfu", "memory_gib"))
-    titles = (speed, mfu, "median step (ms)", memory)
+    titles = (f"{speed}, {NOW}", mfu, "median step (ms)", memory)
     figure = make_subplots(rows=2, cols=2, subplot_titles=titles, horizontal_spacing=0.1, vertical_spacing=0.16)
     for index, view in placed(views):
         figure.add_trace(_over_time(view, index, "tokens_per_second", x, legend=True), row=1, col=1)
@@ -74,8 +75,10 @@ def _median(line: Curve) -> float | None:
 
 
 def _over_time(view: RunView, index: int, name: str, x: str, *, legend: bool = False) -> go.Scatter:
-    raw = curve(view, name, x)
-    line = downsample(raw if name == "memory_gib" else smooth(raw, rate=True))
+    if name == "tokens_per_second":
+        line = downsample(speed_curve(view, x))
+    else:
+        line = downsample(curve(view, name, x) if name == "memory_gib" else smooth(curve(view, name, x), rate=True))
     return run_line(view, index, Curve(line.x_N, line.y_N * scalar(name).factor), legend=legend, hover=".4s")
 
 

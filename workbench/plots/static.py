@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.base.text import aligned, plain, plain_lines
-from workbench.plots.activity import stages
+from workbench.plots.activity import opening_quantity, stages
 from workbench.plots.curves import (
     ALL_SCORED,
     X_LABELS,
@@ -23,10 +23,11 @@ from workbench.plots.curves import (
     heldout_curve,
     heldout_scores,
     smooth,
+    speed_curve,
     x_at_steps,
 )
 from workbench.plots.facts import facts
-from workbench.plots.layers_static import ENTRIES, Activity, mark_stages, small_png
+from workbench.plots.layers_static import ENTRIES, Activity, draw_update_ratio, mark_stages, small_png
 from workbench.plots.levels import level_text, levels_of, loss_range
 from workbench.plots.palette import matplotlib_text, placed
 from workbench.store.measured import failure, heldout_loss
@@ -196,8 +197,8 @@ def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
     drawn: list[np.ndarray] = []
     filled = 0
     for index, view in placed(views):
-        raw, (parts, whole) = curve(view, "loss", "seconds"), heldout_scores(view, "seconds")
-        drawn += [raw.y_N, parts.y_N, whole.y_N]
+        raw, (scores, whole) = curve(view, "loss", "seconds"), heldout_scores(view, "seconds")
+        drawn += [raw.y_N, scores.y_N]
         few = downsample(raw, 400)
         axes.plot(few.x_N, few.y_N, color=run_colour(index), alpha=0.4, linewidth=0.6)
         line = downsample(smooth(raw), 400)
@@ -206,9 +207,9 @@ def _draw_loss(axes: Axes, views: Sequence[RunView]) -> None:
         axes.plot(line.x_N, line.y_N, label=label, linewidth=1.6, **_style(index))
         # Rings and filled, as the live view draws them.
         rings: dict[str, Any] = {
-            "color": run_colour(index), "marker": "o", "linestyle": "", "markersize": 5, "markeredgewidth": 1.5,
+            "color": run_colour(index), "marker": "o", "linestyle": ":", "markersize": 5, "markeredgewidth": 1.5,
         }  # fmt: skip
-        axes.plot(parts.x_N, parts.y_N, markerfacecolor="white", **rings)
+        axes.plot(scores.x_N, scores.y_N, markerfacecolor="white", **rings)
         if len(whole):
             axes.plot(whole.x_N, whole.y_N, label="" if filled else ALL_SCORED, **rings)
             filled = 1
@@ -259,9 +260,8 @@ def _draw_lines(axes: Axes, views: Sequence[RunView], name: str) -> None:
     axes.set_xlabel(X_LABELS["seconds"], fontsize=9)
     drawn = False
     for index, view in placed(views):
-        raw = curve(view, name, "seconds")
-        # A learning rate is exact: smoothing would round off the very corners one looks for.
-        line = downsample(smooth(raw, rate=True) if name == "tokens_per_second" else raw, 400)
+        speed = name == "tokens_per_second"
+        line = downsample(speed_curve(view, "seconds") if speed else curve(view, name, "seconds"), 400)
         axes.plot(line.x_N, line.y_N, linewidth=1.4, **_style(index))
         drawn = drawn or len(line) > 0
     if not drawn:
@@ -284,6 +284,9 @@ def _draw_layers(axes: Axes, views: Sequence[RunView]) -> None:
         _say_nothing_yet(axes, views)
         return
     whose = f": {_label(shown, 20)}" if len(views) > 1 else ""
+    if opening_quantity(shown.telemetry.layers) != "state":
+        draw_update_ratio(axes, shown, whose)
+        return
     # As the panels around it, and as far as they go: layers are recorded more seldom.
     reach = curve(shown, "loss", "seconds").x_N
     x = "seconds" if len(reach) and reach[-1] > 0 else "step"

@@ -70,13 +70,13 @@ def choices(recipe: Mapping[str, Any], knobs: InForce = LAUNCHED) -> list[tuple[
 
 def heldout_table(view: RunView) -> str:
     """Every held-out evaluation of a run: step, tokens, seconds, loss in nats, ``~`` on a part of the tokens."""
-    line, parts = heldout_curve(view), len(heldout_scores(view)[0])
+    line, whole = heldout_scores(view)
     others = {x: heldout_curve(view, x).x_N for x in ("tokens", "seconds")}
     # Telemetry of a damaged run may lack them for some of the steps: read off between the records that have them.
     tokens_N, seconds_N = (
         x_N if len(x_N) == len(line) else x_at_steps(view, line.x_N.tolist(), x) for x, x_N in others.items()
     )
-    losses = [("~" if i < parts else "") + decimal(loss, 4) for i, loss in enumerate(line.y_N)]
+    losses = [("~" if i < len(line) - len(whole) else "") + decimal(loss, 4) for i, loss in enumerate(line.y_N)]
     rows = [(count(line.x_N[i]), [count(tokens_N[i]), decimal(seconds_N[i], 1), losses[i]]) for i in range(len(line))]
     return table(["tokens", "seconds", "held-out loss (nats; ~ on a part of the tokens)"], rows, corner="step")
 

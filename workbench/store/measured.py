@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.base.text import count, plain, share_done
+from workbench.base.text import UNKNOWN, count, plain, share_done
 from workbench.store.reached import COUNTED
 from workbench.store.state import ENDED_WELL, FINAL
-from workbench.telemetry.baselines import known_text
+from workbench.telemetry.baselines import References, known_text
 from workbench.telemetry.baselines import learned_in_words as in_words
 from workbench.telemetry.scored_text import part_mark
+from workbench.telemetry.speed import MEAN, NOW
 from workbench.telemetry.streams import number
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ def measured(view: RunView, name: str) -> float | None:
     return next((value for value in reversed(values) if math.isfinite(value)), None)
 
 
+def speed_in_words(view: RunView) -> str:
+    """Return the tokens per second of a run and what they are of: its last ten seconds, or its whole training."""
+    speed = measured(view, "tokens_per_second")
+    return UNKNOWN if speed is None else f"{count(speed)} ({MEAN if view.status in FINAL else NOW})"
+
+
 def memory_for_training(view: RunView) -> float | None:
     """GiB that training took at most, beyond what the process held before there was a model; None if not said."""
     _, readings = view.telemetry.series("memory_gib")
@@ -68,9 +75,14 @@ def memory_for_training(view: RunView) -> float | None:
 
 def learned_in_words(view: RunView) -> str:
     """Return what the latest held-out loss shows was learned, or why nothing can be said."""
-    references, loss = view.references, heldout_loss(view)
+    loss = heldout_loss(view)
     if loss is None:
         return "not evaluated" if view.status in FINAL else "not evaluated yet"
+    return verdict(loss, view.references)
+
+
+def verdict(loss: float, references: References) -> str:
+    """Return what a held-out loss in nats shows was learned, held against its baselines."""
     if not math.isfinite(loss):
         return "diverged: the held-out loss is not a number"
     if references.baselines is None:
@@ -101,7 +113,8 @@ def progress_parts(state: Mapping[str, Any]) -> list[str]:
         if state.get(key) is not None:
             parts.append(f"{name}{number(state[key]):.3f}")
     if state.get("tokens_per_second"):
-        parts.append(f"{count(state['tokens_per_second'])} tokens/s")
+        span = MEAN if state.get("status") in FINAL else NOW
+        parts.append(f"{count(state['tokens_per_second'])} tokens/s ({span})")
     # `plain`, because this goes into logs and terminals: a message may hold line breaks or control codes.
     return [*parts, plain(state["message"], 200)] if state.get("message") else parts
 

@@ -59,7 +59,7 @@ class RunState:
         step, tokens, seconds: optimizer steps, real tokens, seconds of training.
         progress: spent share of the budget, 0..1. loss, heldout_loss: nats per labelled token.
         tokens_before, seconds_before: of them, those of the run that a fork goes on from; 0 for any other run.
-        tokens_per_second: over the last logging interval; once the run has ended, :func:`mean_speed` of its own.
+        tokens_per_second: over its last ten seconds of training; once the run has ended, :func:`mean_speed` of its own.
         message: what it is doing now. error: why it failed, in full.
         exit_code: of the trainer, None before it ended. attempt: 1, and one more for every resume after an end.
         device: in words. started: Unix time at which it began to train, 0 before that and in runs of earlier versions.

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from workbench.telemetry.baselines import Learned, learned_briefly
+from workbench.telemetry.speed import SPEED_SECONDS
 
 PAGE_FILE = Path(__file__).parents[1] / "jupyter" / "frontend" / "src" / "quantities.js"
 """The same for the page's bundle."""
@@ -289,6 +290,7 @@ def declared() -> dict[str, Any]:
         "levelHelp": LEVEL_HELP,
         "learnedBriefly": {word: learned_briefly(word) for word in get_args(Learned)},
         "smoothing": SMOOTHING,
+        "speedSeconds": SPEED_SECONDS,
         "ramp": RAMP,
         "axes": [asdict(axis) for axis in AXES],
         "scalars": {name: asdict(quantity) | {"label": quantity.label} for name, quantity in SCALARS.items()},

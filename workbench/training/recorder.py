@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from workbench.choices.progress import Progress
+from workbench.telemetry.speed import RecentSpeed
 from workbench.telemetry.streams import RECENT, TelemetryWriter
 from workbench.training.measurements import HostCopy, LayerReading, StepTimes, memory_gib
 
@@ -86,7 +87,7 @@ class Recorder:
         useful_flops: done before.
 
     Attributes:
-        loss, tokens_per_second: of the last record.
+        loss: of the last record. tokens_per_second: of the last ten seconds (:class:`RecentSpeed`).
         recent: losses of the last steps, at most :data:`RECENT`.
         useful_flops: so far.
         peak_flops: what MFU is a share of.
@@ -112,6 +113,7 @@ class Recorder:
         self._unread: list[tuple[int, Tensor]] = []
         self._waiting: tuple[StepRecord, HostCopy, list[int], float] | None = None
         self._last = (progress.tokens, progress.seconds, useful_flops)
+        self._speed = RecentSpeed(progress.tokens, progress.seconds)
 
     def wants_layers(self, before: Progress) -> bool:
         """Whether the layers of the step about to be taken are measured, as are those of the last where known."""
@@ -170,13 +172,13 @@ class Recorder:
         tokens, seconds, flops = self._last
         # A clock may not have moved between two steps of a toy model.
         passed = max(progress.seconds - seconds, 1e-9)
-        self.tokens_per_second = (progress.tokens - tokens) / passed
+        self.tokens_per_second = self._speed.after(progress.tokens, progress.seconds)
         self._last = (progress.tokens, progress.seconds, useful_flops)
         if self.writer is None:
             return
         values: dict[str, float | None] = {name: value for name, (value,) in read.items()}
         values |= record.knobs | record.times.milliseconds()
-        values |= {"tokens_per_second": self.tokens_per_second, "layers_run": record.layers_run}
+        values |= {"tokens_per_second": (progress.tokens - tokens) / passed, "layers_run": record.layers_run}
         if (share := record.times.processor_share) is not None:
             values["processor_share"] = share
         # Per step, and without this record's own: the next record has that.

@@ -56,6 +56,19 @@ def test_a_new_name_restarts_pages_also_of_a_run_that_has_ended(tmp_path: Path) 
     assert not track.poll().restart
 
 
+def test_a_run_that_has_ended_says_what_it_learned(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run-a", "finished", False)
+    write_state(folder, status="finished", heldout_loss=4.9)
+    scored = {"score": {"kind": "masked-only", "version": 2}, "unigram_entropy": 6.5, "bigram_entropy": 4.0}
+    write_json(folder.evaluations, scored)
+    assert Track(folder).poll().changes["verdict"] == (
+        "held-out loss at [MASK] 4.900 nats, word frequencies 6.500, neighbours 4.000: "
+        "learning neighbours: 1.60 nats below word frequencies, 0.90 above neighbour counts"
+    )
+    write_state(folder, status="paused")
+    assert Track(folder).poll().changes["verdict"] == "", "it goes on"
+
+
 def test_numbers_beyond_float32_become_infinite(folder: RunFolder, writer: TelemetryWriter) -> None:
     track = Track(folder)
     writer.scalars(1, 0.5, 100, grad_norm=1e300, loss=float("nan"))

@@ -25,10 +25,11 @@ from workbench.client.summary import queue_facts
 from workbench.plots.activity import settled, state_codes
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.labels import Labels, name_of, read_labels
+from workbench.store.measured import verdict
 from workbench.store.missing_text import NamedText
 from workbench.store.origin import origin_of
 from workbench.store.reached import reached
-from workbench.store.state import FINAL, STALLED, RunState, actual_status, read_state, silent_seconds
+from workbench.store.state import ENDED_WELL, FINAL, STALLED, RunState, actual_status, read_state, silent_seconds
 from workbench.telemetry.baselines import References, is_causal
 from workbench.telemetry.columns import Columns, rising
 from workbench.telemetry.streams import Record, number, stream_path
@@ -242,9 +243,18 @@ class Track:
         references = References.of(evaluations, environment, causal=is_causal(self.recipe))
         line["score"], line["levels"] = references.title, references.levels
         line["learned"] = references.learned(line["heldout_loss"])
+        line["verdict"] = self._verdict(line, references)
         line["seconds_before"] = self._seconds_before()
         line["missing_text"] = self._text.missing(state, line["status"])
         return line | queue_facts(self.folder, line["status"]) | self._poll_steering()
+
+    def _verdict(self, line: dict[str, Any], references: References) -> str:
+        """Return the sentence that a run ends with: its loss, its baselines, what was learned; empty before its end."""
+        loss = line["heldout_loss"]
+        if line["status"] not in ENDED_WELL or not isinstance(loss, float):
+            return ""
+        levels = "".join(f", {name} {nats:.3f}" for name, nats in references.levels.items())
+        return f"{line['score']} {loss:.3f} nats{levels}: {verdict(loss, references)}"
 
     def _poll_steering(self) -> dict[str, Any]:
         """Who steers the run and what may be set; read again when a file behind it changed, or the lease ran out."""

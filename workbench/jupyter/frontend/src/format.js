@@ -1,5 +1,7 @@
 // Numbers and states as people read them. Pure.
 
+import { speedSeconds as SPEED_SECONDS } from "./quantities.js";
+
 /** Statuses of a run that nothing of goes on. */
 export const FINAL = ["finished", "stopped", "failed", "lost"];
 
@@ -83,6 +85,11 @@ export function experimentTitle(row) {
 /** Whole numbers with separators: 12345 -> "12,345". */
 export function whole(value) {
   return value === null || value === undefined ? "–" : Math.round(value).toLocaleString("en-US");
+}
+
+/** Which seconds a run's one speed is of, as workbench/telemetry/speed.py has it. */
+export function speedSpan({ final }) {
+  return final ? "mean" : `last ${SPEED_SECONDS} s`;
 }
 
 /** A length of time: "8 s", "3 min 20 s", "2 h 05 min", "3 d 4 h". */

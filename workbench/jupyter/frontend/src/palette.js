@@ -3,7 +3,7 @@
 
 import { axes as AXES, parts, ramp as RAMP_COLOURS, runColours as RUNS, runDashes as DASHES, scalars as SCALARS } from "./quantities.js";
 
-export { learnedBriefly as LEARNED_BRIEFLY, layerStates as LAYER_STATES, levelDashes as LEVEL_DASHES, levelHelp as LEVEL_HELP, perLayer as PER_LAYER, smoothing as SMOOTHING, workParts as WORK_PARTS } from "./quantities.js";
+export { learnedBriefly as LEARNED_BRIEFLY, layerStates as LAYER_STATES, levelDashes as LEVEL_DASHES, levelHelp as LEVEL_HELP, perLayer as PER_LAYER, smoothing as SMOOTHING, speedSeconds as SPEED_SECONDS, workParts as WORK_PARTS } from "./quantities.js";
 export { AXES, RAMP_COLOURS };
 
 /** What is written under a horizontal axis, by its name. */
@@ -33,9 +33,9 @@ export function helpOf(name) {
   return SCALARS[name]?.help ?? "a knob of the recipe that changes while the run trains";
 }
 
-/** Colours and dashes of runs by their place among the watched: one list, which both themes can show. */
-export function palette(dark) {
-  return { dark, run: (place) => markOf(place).stroke, dash: (place) => markOf(place).dash };
+/** Colours and dashes of runs by their place among the watched: one list, which both themes can show; a run watched alone needs no dash. */
+export function palette(dark, alone = false) {
+  return { dark, alone, run: (place) => markOf(place).stroke, dash: (place) => (alone ? [] : markOf(place).dash) };
 }
 
 /** The line of a run: {stroke, dash}, as run_colour and run_dash in workbench/telemetry/quantities.py have it. */

@@ -190,7 +190,7 @@ export class Relay {
     const period = store.strayed ? FEED_EVERY_MS : LOOK_EVERY_MS;
     const refused = names.join() === this.refused.names && server.now() < this.refused.until;
     const due = !refused && server.now() - this.askedAt >= period - 50;
-    if (this.asking || !due || !names.length || !server.usable || !store.needsServer(server.now())) return false;
+    if (this.asking || !due || !names.length || !server.usable || !store.needsServer(server.now(), extra)) return false;
     this.asking = true;
     this.askedAt = server.now();
     try {

@@ -139,9 +139,10 @@ export class Store {
     return true;
   }
 
-  /** Whether the kernel leaves us without news of a run that may have some. */
-  needsServer(now) {
-    if (this.live && now > this.stirredUntil && this.runs.every((run) => run.final)) return false;
+  /** Whether the kernel leaves us without news of a run that may have some, or without scalars that a plot asks for. */
+  needsServer(now, extra = []) {
+    const lacks = this.runs.some((run) => extra.some((name) => run.others.includes(name)));
+    if (this.live && now > this.stirredUntil && !lacks && this.runs.every((run) => run.final)) return false;
     const unanswered = this.waiting && now - this.askedAt > QUIET_MS;
     return this.strayed || unanswered || now - this.kernelAt > QUIET_MS;
   }

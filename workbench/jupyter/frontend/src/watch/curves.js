@@ -238,7 +238,7 @@ export class Curves {
     const { left, top, width, height } = u.bbox;
     for (const level of this.picture.levels ?? []) {
       const y = u.valToPos(level.y, "y", true);
-      if (y >= top && y <= top + height) dashed(u.ctx, [left, y], [left + width, y], level.dash, { strokeStyle: this.picture.theme.muted });
+      if (y >= top && y <= top + height) dashed(u.ctx, [left, y], [left + width, y], level.dash, { strokeStyle: level.stroke ?? this.picture.theme.muted });
     }
   }
 

@@ -8,7 +8,7 @@ import { csvOf } from "./csv.js";
 import { lacking } from "./detail.js";
 import { download, fileName, whose } from "../download.js";
 import { el, rowsOf, say, segments, themeOf, watchTheme } from "../dom.js";
-import { loss, short, standing } from "../format.js";
+import { loss, short, speedSpan, standing } from "../format.js";
 import { AXES, palette } from "../palette.js";
 import { roving } from "../roving.js";
 import { separator } from "../separator.js";
@@ -303,7 +303,7 @@ class Monitor {
       window: this.range,
       target: this.model.get("target_loss"),
       theme,
-      colours: palette(theme.dark),
+      colours: palette(theme.dark, this.runs.length === 1),
       pane,
       now,
       live: this.live,
@@ -348,7 +348,7 @@ class Monitor {
     if (now - this.spokenAt < SPEAK_EVERY_MS || !this.runs.length) return;
     this.spokenAt = now;
     const parts = this.runs.map(
-      (run) => `${run.name}: ${run.status.status}, ${standing(run)}, loss ${loss(run.status.loss)}, ${short(run.status.tokens_per_second)} tokens per second`,
+      (run) => `${run.name}: ${run.status.status}, ${standing(run)}, loss ${loss(run.status.loss)}, ${short(run.status.tokens_per_second)} tokens per second (${speedSpan(run)})`,
     );
     say(this.spoken, parts.join(". "));
   }

@@ -122,8 +122,7 @@ export function readings(lines, x, kind) {
 
 /** Index of the sample of a line that holds at an x: the last one up to there; -1 before the first and after the end. */
 function sampleAt(line, x, lines) {
-  // A score holds for as long as its run goes on, one of a part of the tokens until there is one of all; any other line ends with its last sample.
-  if (line.points && !line.whole && lines.some((other) => other.whole && other.of === line.of && other.x[0] <= x)) return -1;
+  // A score holds for as long as its run goes on; any other line ends with its last sample.
   const ends = line.points ? lines.filter(({ of }) => of === line.of) : [line];
   if (!ends.some((one) => one.x[lastNumber(one, one.x.length - 1)] >= x)) return -1;
   const k = lowerBound(line.x, x);

@@ -137,7 +137,7 @@ function gridLines(picture, place, box) {
 
 function levelLine(level, box, place, theme) {
   const y = place(level.y);
-  return tag("line", { x1: box.left, x2: box.right, y1: y, y2: y, stroke: theme.muted, "stroke-dasharray": level.dash.join(" ") });
+  return tag("line", { x1: box.left, x2: box.right, y1: y, y2: y, stroke: level.stroke ?? theme.muted, "stroke-dasharray": level.dash.join(" ") });
 }
 
 function eventMarks(picture, place, box, width) {

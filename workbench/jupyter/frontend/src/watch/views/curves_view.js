@@ -1,5 +1,6 @@
 // What panels of curves share: how the picture is drawn, its axis, as curves, as a table and in a saved file.
 
+import { emptyWords } from "./empty.js";
 import { Curves } from "../curves.js";
 import { Panel } from "../panel.js";
 import { curvesSvg } from "../svg.js";
@@ -27,6 +28,12 @@ export class CurvesView {
   /** What the layout keeps of this plot. */
   get kept() {
     return this.monitor.layout.plot(this.name);
+  }
+
+  /** What stands in the plot without any curve: that it was asked for, or `words` as emptyWords has them. */
+  nothing(runs, words) {
+    const pending = runs.some((run) => this.names.some((name) => !run.series.has(name) && run.others.includes(name)));
+    return pending ? "Asking for it." : emptyWords(runs, words);
   }
 
   /** Keep a choice, and draw by it. */

@@ -21,6 +21,11 @@ const TITLE_SIZE = 15;
 const TOP = 18; // for the names of the stages
 const EMPTY = 96;
 const workIn = ({ layers }) => layers.memo("work", () => workOf(layers));
+const isStill = (layers) =>
+  layers.memo("still", () => {
+    const told = (name) => layers.values.get(name) ?? [];
+    return told("update_ratio").some((vector) => vector.some(Number.isFinite)) && told("state").every((vector) => vector.every((state) => state === 0));
+  });
 const meaning = (quantity) => `${nameOf(quantity)}: ${PER_LAYER[quantity]?.help ?? ""}`;
 const nameOf = (quantity) => PER_LAYER[quantity]?.label ?? quantity;
 
@@ -64,7 +69,9 @@ export class LayersView {
   /** What is shown of the layers. */
   get quantity() {
     const { quantity } = this.monitor.layout.plot("layers");
-    return quantity in PER_LAYER ? quantity : "state";
+    if (quantity in PER_LAYER) return quantity;
+    // Where nothing is skipped, frozen or new the states are a wall of one colour.
+    return this.shown && isStill(this.shown.layers) ? "update_ratio" : "state";
   }
 
   /** It draws no scalars. */

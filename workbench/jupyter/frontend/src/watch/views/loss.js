@@ -1,4 +1,4 @@
-// Loss: training (raw and smoothed), held-out points, and the floors: losses that need no context.
+// Loss: training (raw and smoothed), held-out points, and the baselines: losses of predictors without a model.
 
 import { MAIN_RIGHT } from "../curves.js";
 import { dropdown } from "../../dom.js";
@@ -8,6 +8,7 @@ import { CurvesView } from "./curves_view.js";
 import { emptyWords } from "./empty.js";
 import { latest, levelEntries, levelsOf, named, ofRun, scoresOf, smoothed } from "./pictures.js";
 
+const NATS = "in nats: minus the natural logarithm of the probability given to the right token";
 const WIDTHS = [
   ["0", "no smoothing"],
   [String(SMOOTHING / 3), "smooth lightly"],
@@ -67,8 +68,7 @@ export class LossView extends CurvesView {
       } else lines.push({ ...raw, ...whose, name: named(runs, run, "train"), stroke, dash, width: 1.5, format: loss });
     }
     for (const scores of scoresOf(run, x)) {
-      const name = named(runs, run, scores.whole ? "held-out, all tokens" : "held-out");
-      lines.push({ ...scores, ...whose, what: "held-out", name, stroke, dash: [2, 4], width: 1.25, points: true });
+      lines.push({ ...scores, ...whose, what: "held-out", name: named(runs, run, "held-out"), stroke, dash: [2, 4], width: 1.25, points: true });
     }
     return lines;
   }
@@ -77,10 +77,10 @@ export class LossView extends CurvesView {
     const stroke = runs.length === 1 ? colours.run(runs[0].place) : theme.muted;
     const items = [];
     if (this.width !== "0") items.push({ line: { stroke, width: 1 }, text: "train, as measured" });
-    items.push({ line: { stroke, width: 2.2 }, text: this.width === "0" ? "train" : "train, smoothed", help: `${helpOf("loss")}, in nats` });
+    items.push({ line: { stroke, width: 2.2 }, text: this.width === "0" ? "train" : "train, smoothed", help: `${helpOf("loss")}, ${NATS}` });
     const scores = new Set(runs.map(({ status }) => status.score ?? "held-out"));
-    items.push({ line: { stroke, ring: true }, text: `${[...scores].join(" or ")}, ~ on a part of the tokens`, help: `${helpOf("heldout_loss")}, in nats` });
-    if (this.lines.some(({ whole }) => whole)) items.push({ line: { stroke, ring: true, whole: true }, text: "on all of them" });
+    items.push({ line: { stroke, ring: true }, text: `${[...scores].join(" or ")}, ~ on a part of the tokens`, help: `${helpOf("heldout_loss")}, ${NATS}` });
+    if (this.lines.some(({ whole }) => whole)) items.push({ line: { stroke, ring: true, whole: true }, text: "at the end, on all of them" });
     // In the legend, not on the line: that is where the curves end up, and they would cross the words.
     for (const { text, dash, help } of levelEntries(levels)) items.push({ line: { stroke: theme.muted, width: 1.2, dash }, text, help });
     this.panel.setLegend(items);

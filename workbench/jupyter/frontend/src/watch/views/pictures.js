@@ -3,7 +3,7 @@
 import { stageOf } from "../activity.js";
 import { loss as lossText, partLoss, partScore, xValue } from "../../format.js";
 import { brief } from "../knobs.js";
-import { AXES, LEVEL_DASHES, LEVEL_HELP } from "../../palette.js";
+import { AXES, LEVEL_DASHES, LEVEL_HELP, SPEED_SECONDS } from "../../palette.js";
 import { lowerBound, smooth } from "../series.js";
 
 /** Event kinds worth a line on every plot, with the sign that stands for them where there is no room for words. */
@@ -81,7 +81,7 @@ export function shortName(name) {
 }
 
 /**
- * Held-out scores as lines that nothing joins: those of a part of the tokens, and the one of all of them that a run ends with.
+ * Held-out scores: one line of all, and the one that a run ends with again, to be drawn filled.
  * @param {object} run
  * @param {string} kind of x
  * @returns {object[]} lines with `format` and `whole`; none without a score
@@ -91,10 +91,9 @@ export function scoresOf(run, kind) {
   if (!all) return [];
   const ended = Number.isFinite(run.status.heldout_loss) && !partScore(run.status);
   const count = all.x.length - Number(ended);
-  const cut = (from, to) => ({ x: all.x.subarray(from, to), y: all.y.subarray(from, to), steps: all.steps.subarray(from, to) });
-  const parts = { ...cut(0, count), whole: false, format: partLoss };
-  const whole = { ...cut(count, all.x.length), whole: true, format: lossText };
-  return [parts, whole].filter(({ x }) => x.length);
+  const end = { x: all.x.subarray(count), y: all.y.subarray(count), steps: all.steps.subarray(count) };
+  const format = (value) => (value === end.y[0] ? lossText : partLoss)(value);
+  return [{ ...all, whole: false, format }, { ...end, whole: true, quiet: true, format: lossText }].filter(({ x }) => x.length);
 }
 
 /** Latest finite value of a scalar. */
@@ -119,9 +118,23 @@ export function smoothed({ steps, y }, share, rate = false) {
   return made;
 }
 
-/** Losses to compare with: the floors of every run, and the target, which alone is shown however far it is. */
-export function levelsOf({ runs, target }) {
-  const all = runs.flatMap(({ name: run, status }) => Object.entries(status.levels ?? {}).map(([name, y]) => ({ name, y, run })));
+/** Tokens per second over the last ten seconds at each record of a line; as recent_speeds of workbench/telemetry/speed.py. */
+export function recentSpeeds(clock, { steps, y }) {
+  const held = smoothings.get(y);
+  if (held?.key === "speed") return held.smooth;
+  const [seconds, tokens] = [clock.at(steps, "seconds"), clock.at(steps, "tokens")];
+  let since = 0;
+  const made = Float64Array.from(y, (first, i) => {
+    while (since + 1 < i && seconds[i] - seconds[since + 1] >= SPEED_SECONDS) since += 1;
+    return i ? (tokens[i] - tokens[since]) / Math.max(seconds[i] - seconds[since], 1e-9) : first;
+  });
+  smoothings.set(y, { key: "speed", smooth: made });
+  return made;
+}
+
+/** Losses to compare with: the baselines of every run, and the target, which alone is shown however far it is. */
+export function levelsOf({ runs, target, colours }) {
+  const all = runs.flatMap(({ name: run, place, status }) => Object.entries(status.levels ?? {}).map(([name, y]) => ({ name, y, run, place })));
   if (Number.isFinite(target)) all.push({ name: "target", y: target });
   // Runs on one text share their lines; of others it is said whose they are.
   const texts = new Map();
@@ -132,7 +145,7 @@ export function levelsOf({ runs, target }) {
   }
   const several = ({ name }) => [...texts.values()].filter((other) => other.name === name).length > 1;
   const whose = ({ runs: [first, ...rest] }) => ` · ${shortName(first)}${rest.length ? ` and ${rest.length} more` : ""}`;
-  return [...texts].map(([text, level]) => ({ ...level, text: several(level) ? text + whose(level) : text })).map(({ name, text, y }) => ({ name, text, y, help: LEVEL_HELP[name], dash: LEVEL_DASHES[name] ?? [2, 4], always: name === "target" }));
+  return [...texts].map(([text, level]) => ({ ...level, text: several(level) ? text + whose(level) : text })).map(({ name, text, y, place, runs: owners }) => ({ name, text, y, stroke: owners.size === 1 && texts.size > 3 ? colours?.run(place) : undefined, help: LEVEL_HELP[name], dash: LEVEL_DASHES[name] ?? [2, 4], always: name === "target" }));
 }
 
 /** Levels for a legend: those of one name are one entry, of several texts from the lowest to the highest; a reading tells each one. */

@@ -1,7 +1,7 @@
 // One run in one line: its line in the plots, state, latest numbers, and the buttons that reach it.
 
 import { el, say } from "../../dom.js";
-import { clock, duration, heldout, loss, partScore, queueText, secondsLeft, shareDone, short, standing, took, whyNotResumed } from "../../format.js";
+import { clock, duration, heldout, loss, partScore, queueText, secondsLeft, shareDone, short, speedSpan, standing, took, whyNotResumed } from "../../format.js";
 import { LEARNED_BRIEFLY } from "../../palette.js";
 import { answerInWords } from "../../steering.js";
 import { icon } from "../icons.js";
@@ -80,7 +80,10 @@ export class RunRow {
     const share = status.status === "finished" ? 1 : (status.progress ?? 0);
     this.fill.style.transform = `scaleX(${Math.min(1, Math.max(0, share))})`;
     this.bar.setAttribute("aria-valuenow", String(Number.parseInt(shareDone(share), 10)));
-    say(this.place, queueText(status) || standing(run));
+    // Before the first step there is nothing to count: what one waits for has the room.
+    const begins = status.status === "starting" && Boolean(status.message);
+    this.told.classList.toggle("wb-begins", begins);
+    say(this.place, begins ? "" : queueText(status) || standing(run));
     this.bar.setAttribute("aria-valuetext", `${standing(run)}, ${shareDone(share)}`);
     this.#numbers(run);
     this.#message(run, scene);
@@ -111,6 +114,7 @@ export class RunRow {
     say(this.learned, learned);
     this.heldout.title = this.learned.title = [status.score, partScore(status), learned].filter(Boolean).join("; ");
     say(this.numbers.speed, short(status.tokens_per_second));
+    this.numbers.speed.title = `tokens per second, ${speedSpan({ final })}`;
     const time = final ? took(status) : { text: duration(secondsLeft(status)), title: "" };
     say(this.numbers.time, time.text);
     this.numbers.time.title = time.title;
@@ -121,7 +125,7 @@ export class RunRow {
     const silence = status.silent_seconds ? run.statusAt - 1000 * status.silent_seconds : null;
     const since = kernelSilentSince ?? (silence !== null && now - silence > SILENT_MS ? silence : null);
     const failed = status.status === "failed";
-    this.#why(run, failed && live);
+    this.#why(run, live);
     let text = run.final ? (failed ? "" : status.error || "") : status.message || "";
     if (text === status.status) text = "";
     if (!live) text = "saved picture: the kernel has not answered";
@@ -134,12 +138,16 @@ export class RunRow {
     this.message.classList.toggle("wb-bad", Boolean(status.error && run.final));
   }
 
-  #why({ id, status }, shown) {
-    this.why.hidden = !shown;
+  /** Why it failed; of one that ended otherwise and is watched alone, what it has learned. */
+  #why({ id, status }, live) {
+    const shown = live && status.status === "failed";
+    const learned = live && !shown && this.monitor.runs.length === 1 ? (status.verdict ?? "") : "";
+    this.why.hidden = !shown && !learned;
+    this.why.classList.toggle("wb-verdict", Boolean(learned));
     const edits = this.monitor.model.get("edits");
-    this.edit.hidden = !edits;
+    this.edit.hidden = !edits || !shown;
     const how = status.repeats && !edits ? ` To change its recipe and launch it anew: wb.Lab(wb.Run("${id}").recipe)` : "";
-    say(this.reason, shown ? `${status.error || "it did not say why"}${how}` : "");
+    say(this.reason, shown ? `${status.error || "it did not say why"}${how}` : learned);
     const brief = this.monitor.runs.length > 1;
     this.why.classList.toggle("wb-brief", brief);
     const title = brief ? this.reason.textContent : "";

@@ -127,7 +127,7 @@ export class RunTable {
     this.key = key;
     const old = new Map(this.rows.map((row) => [row.key, row]));
     this.rows = scene.runs.map((run) => {
-      const same = JSON.stringify([run.id, run.name, run.place, scene.colours.dark]);
+      const same = JSON.stringify([run.id, run.name, run.place, scene.colours.dark, scene.colours.alone]);
       const row = old.get(same) ?? new RunRow(this.monitor, run, scene.colours, same);
       old.delete(same);
       return row;

@@ -4,7 +4,6 @@ import { dropdown } from "../../dom.js";
 import { short } from "../../format.js";
 import { axisTitle, helpOf, isShare, labelOf } from "../../palette.js";
 import { CurvesView } from "./curves_view.js";
-import { emptyWords } from "./empty.js";
 import { latest, named, ofRun } from "./pictures.js";
 
 const ELSEWHERE = new Set(["loss", "heldout_loss", "tokens_per_second", "mfu", "flops"]);
@@ -57,7 +56,7 @@ export class ScalarView extends CurvesView {
       // A schedule is exact: what looks like a spike in it is meant.
       left: { format, title: axisTitle(quantity), zero: quantity === "lr", all: isSchedule(quantity) },
       label: `${this.what}. ${runs.map((run) => `${run.name}: ${format(latest(run, quantity) ?? NaN)}`).join("; ")}.`,
-      nothing: emptyWords(runs, `The ${this.what} will appear here step by step.`),
+      nothing: this.nothing(runs, `The ${this.what} will appear here step by step.`),
     });
   }
 

@@ -1,12 +1,11 @@
 // Speed: tokens per second and MFU; or where the time of a step goes; or memory.
 
 import { dropdown } from "../../dom.js";
-import { percent, short } from "../../format.js";
-import { axisTitle, faded, faint, helpOf, SMOOTHING, STEP_PARTS } from "../../palette.js";
+import { percent, short, speedSpan } from "../../format.js";
+import { axisTitle, faded, faint, helpOf, SMOOTHING, SPEED_SECONDS, STEP_PARTS } from "../../palette.js";
 import { interpolate } from "../series.js";
 import { CurvesView } from "./curves_view.js";
-import { emptyWords } from "./empty.js";
-import { latest, named, ofRun, smoothed } from "./pictures.js";
+import { latest, named, ofRun, recentSpeeds, smoothed } from "./pictures.js";
 
 const MODES = [
   ["rate", "tokens/s, MFU"],
@@ -71,13 +70,9 @@ export class SpeedView extends CurvesView {
       // More headroom than on the left: both follow the step time, and would lie on each other.
       right: mfu ? { format: (share) => `${short(100 * share)}%`, zero: true, headroom: 1.6, ticks: 4 } : null,
       label: this.#label(runs),
-      nothing: this.#pending() ? "Asking for it." : emptyWords(runs, `${TITLES[this.mode]} will appear here step by step.`),
+      nothing: this.nothing(runs, `${TITLES[this.mode]} will appear here step by step.`),
     };
     this.show(scene, picture, shown);
-  }
-
-  #pending() {
-    return this.monitor.runs.some((run) => this.names.some((name) => !run.series.has(name) && run.others.includes(name)));
   }
 
   #linesOf(run, { runs, x, colours }) {
@@ -92,8 +87,8 @@ export class SpeedView extends CurvesView {
     const tokens = run.line("tokens_per_second", x);
     const mfu = run.line("mfu", x);
     if (tokens) {
-      lines.push({ ...tokens, ...whose, name: named(runs, run, "tokens/s"), stroke: faded(stroke, faint(runs.length, colours.dark)), edge: stroke, width: 1, format: short, quiet: runs.length > 1 });
-      lines.push({ ...tokens, ...whose, y: smoothed(tokens, SMOOTHING, true), smooth: true, name: named(runs, run, "tokens/s, smoothed"), stroke, dash, width: 1.8, format: short });
+      lines.push({ ...tokens, ...whose, name: named(runs, run, "tokens/s, each record"), stroke: faded(stroke, faint(runs.length, colours.dark)), edge: stroke, width: 1, format: short, quiet: runs.length > 1 });
+      lines.push({ ...tokens, ...whose, y: recentSpeeds(run.clock, tokens), smooth: true, name: named(runs, run, `tokens/s, last ${SPEED_SECONDS} s`), stroke, dash, width: 1.8, format: short });
     }
     if (mfu) {
       const y = smoothed(mfu, SMOOTHING, true);
@@ -109,8 +104,8 @@ export class SpeedView extends CurvesView {
     }
     if (this.mode === "memory") return this.panel.setLegend([{ line: { stroke, width: 1.8 }, text: "peak memory so far (GiB)", help: helpOf("memory_gib") }]);
     const items = [
-      { line: { stroke: faded(stroke, 0.6), width: 1 }, text: "tokens/s", help: helpOf("tokens_per_second") },
-      { line: { stroke, width: 2.2 }, text: "smoothed" },
+      { line: { stroke: faded(stroke, 0.6), width: 1 }, text: "tokens/s, each record", help: helpOf("tokens_per_second") },
+      { line: { stroke, width: 2.2 }, text: `over the last ${SPEED_SECONDS} s` },
     ];
     if (mfu) items.push({ line: { stroke, width: 1.2, dash: [2, 3] }, text: "MFU (right axis)", help: helpOf("mfu") });
     return this.panel.setLegend(items);
@@ -118,7 +113,7 @@ export class SpeedView extends CurvesView {
 
   #label(runs) {
     const texts = {
-      rate: (run) => `${short(latest(run, "tokens_per_second"))} tokens per second, MFU ${percent(latest(run, "mfu"))}`,
+      rate: (run) => `${short(run.status.tokens_per_second)} tokens per second (${speedSpan(run)}), MFU ${percent(latest(run, "mfu"))}`,
       split: (run) => STEP_PARTS.map(({ name }) => `${name} ${short(latest(run, `${name}_ms`))} ms`).join(", "),
       memory: (run) => gib(latest(run, "memory_gib")),
     };
@@ -133,7 +128,7 @@ function splitOf(run, x) {
   const base = parts[0].line;
   const sum = new Float64Array(base.x.length);
   const lines = parts.map(({ name, colour, line }) => {
-    // Thinned, each part has kept records of its own: all are read at those of the first.
+    // Downsampled, each part has kept records of its own: all are read at those of the first.
     const smooth = smoothed(line, SMOOTHING);
     const own = line === base ? smooth : interpolate(base.steps, line.steps, smooth);
     own.forEach((value, i) => (sum[i] += Number.isFinite(value) ? value : 0));
