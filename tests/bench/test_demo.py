@@ -17,7 +17,7 @@ def test_gaps_by_seed(learnable: list[str], tmp_path: Path) -> None:
     recipes = [slow.with_(budget={"amount": 5, "unit": "steps"}), fast.with_(budget={"amount": 40, "unit": "steps"})]
     result = measure(recipes, [0, 1], tmp_path / "runs", Console(quiet=True))
     assert [(run["recipe"], run["seed"]) for run in result["runs"]] == [
-        ("demo-baseline", 0), ("demo-fast", 0), ("demo-baseline", 1), ("demo-fast", 1),
+        ("demo_baseline", 0), ("demo_fast", 0), ("demo_baseline", 1), ("demo_fast", 1),
     ]  # fmt: skip
     gaps = result["gap_nats"]["by_seed"]
     assert gaps == [result["unigram_entropy"] - run["heldout_loss"] for run in result["runs"][1::2]]

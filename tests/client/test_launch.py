@@ -14,13 +14,14 @@ from tests.conftest import SmallDisk
 from tests.run_folders import processes_of
 from tests.tiny_runs import tiny_recipe
 from workbench.base.errors import RecipeError, RunError
-from workbench.client.launch import launch
+from workbench.client.launch import launch, unused_name
 from workbench.client.run import Run
 from workbench.client.run_list import runs
 from workbench.launchers.create import create
 from workbench.recipes.recipe import Recipe
 from workbench.store.find import run_ids
 from workbench.store.folder import RunFolder
+from workbench.store.labels import label
 
 
 @pytest.mark.process
@@ -156,3 +157,14 @@ def test_a_supervisor_that_cannot_start_is_a_failed_run(
     assert isinstance(run, Run)
     assert run.status == "failed"
     assert "could not be started" in run.state.error
+
+
+@pytest.mark.process
+def test_runs_of_one_preset_tell_themselves_apart(corpus: Path, root: Path) -> None:
+    recipe = tiny_recipe(corpus, steps=1, name="Ein Lauf 7")
+    names = [launch(recipe, runs_dir=root).name for _ in range(2)]
+    label(next(iter(runs(root))).folder, name="Ein Lauf 9")
+    names += [launch(each, runs_dir=root).name for each in (recipe, recipe.with_(name="Ein Lauf 9"))]
+    assert names == ["Ein Lauf 7", "Ein Lauf 2", "Ein Lauf 2", "Ein Lauf 3"]
+    assert launch(recipe, runs_dir=root, name="Ein Lauf 7").name == "Ein Lauf 7", "a name that is given stands"
+    assert len(unused_name("x" * 80, root)) == 80

@@ -13,6 +13,7 @@ import pytest
 
 import workbench
 from workbench.client.run_list import runs
+from workbench.store.find import run_ids
 from workbench.store.folder import RunFolder, write_json
 from workbench.store.labels import label
 from workbench.store.state import boot_id, take_lock, write_state
@@ -176,3 +177,13 @@ def test_tags_filter_and_rare_columns_show_only_where_they_say_something(tmp_pat
     assert [run.folder for run in found.tagged("base", "good")] == [folders[0]]
     assert found.tagged("bas") == []
     assert "forked from" not in found.tagged("base").table()[0]
+
+
+def test_owners_are_shown_once_there_are_two(tmp_path: Path) -> None:
+    for owner in ("ann", "ann", "bob"):
+        assert "owner" not in "".join(runs(tmp_path).table()[0] if runs(tmp_path) else [])
+        folder = RunFolder(tmp_path / f"20260101-00000{len(run_ids(tmp_path))}-a-000000-0000")
+        folder.path.mkdir()
+        write_state(folder, status="finished")
+        write_json(folder.launched, {"settings": {"WORKBENCH_OWNER": owner}})
+    assert [row["owner"] for row in runs(tmp_path).table()] == ["bob", "ann", "ann"]

@@ -15,7 +15,7 @@ def test_every_preset_is_whole_and_survives_json(name: str) -> None:
     recipe = presets.get(name)
     assert Recipe.from_json(recipe.to_json()) == recipe
     assert recipe.problems() == []
-    assert recipe.name == name.replace("_", "-")
+    assert recipe.name == name
     assert (getattr(presets, name).__doc__ or "").strip(), "the CLI lists it with its docstring"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +15,16 @@ from workbench.launchers.queue.changes import checked_priority
 from workbench.launchers.queue.orphans import start_orphans
 from workbench.launchers.queue.turn import check_room
 from workbench.store.checkpoints import duplicate, problem_with
-from workbench.store.folder import RunFolder, read_object, runs_root, write_json
+from workbench.store.find import run_ids
+from workbench.store.folder import RunFolder, name_in, new_run_id, read_object, runs_root, write_json
+from workbench.store.labels import LONGEST_NAME, name_of
 
 if TYPE_CHECKING:
     from workbench.recipes.recipe import Recipe
+
+
+_ALIKE = 16
+"""Letters of an id by which runs of one name are found; a number may follow."""
 
 
 def launch(
@@ -40,7 +48,7 @@ def launch(
         recipe: what to train, complete: ``wb.presets.get("fast")``, one changed by ``with_``, ``wb.Recipe.load(path)``.
         on: ``local``, a separate process that survives this one; ``inline``, one that ends with this one.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
-        name: of the run in lists and plots; else the recipe's name.
+        name: of the run in lists and plots; else the recipe's name, with a number where a run has it already.
         run_id: for programs that must not launch a run twice; else a new id.
         queue: wait until the machine has room; False (``workbench launch --now``) trains at once, beside whatever else
             trains, and slows it down.
@@ -68,9 +76,10 @@ def launch(
     priority = checked_priority(priority)
     knobs = {} if queue else {"wait": False}
     launcher = launcher_named(on, **knobs, **({"priority": priority} if priority else {}))
-    if name is not None:
-        recipe = recipe.with_(name=name)
     root = runs_root(runs_dir)
+    name = unused_name(recipe.name, root) if name is None and run_id is None else name
+    if name not in (None, recipe.name):
+        recipe = recipe.with_(name=name)
     if queue and launcher.queues:
         check_room()
     start_orphans(root, unless_known=True)
@@ -82,6 +91,20 @@ def launch(
     told = None if say is None else lambda line: say(f"{folder.id}: {line}")
     start(folder, lock, launcher, say=told)
     return Run(folder)
+
+
+def unused_name(name: str, root: Path) -> str:
+    """Return a name that no run of a folder has: ``quickstart``, then ``quickstart 2``, ``quickstart 3``."""
+    stem = re.sub(r" \d+$", "", name)[: LONGEST_NAME - 6]
+    slug = name_in(new_run_id(stem, "0" * 6)) or ""
+    # Only those that were launched under such a name are read.
+    alike = [each for each in run_ids(root) if (name_in(each) or "").startswith(slug[:_ALIKE])]
+    taken = {name_of(RunFolder(root / each)) for each in alike}
+    return (
+        name
+        if name not in taken
+        else next(new for number in itertools.count(2) if (new := f"{stem} {number}") not in taken)
+    )
 
 
 def _with_weights(draft: RunFolder, recipe: Recipe, initial: str | Path | None) -> Recipe:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from workbench.base.text import plain
 from workbench.client.run import Run
-from workbench.client.summary import describe
+from workbench.client.summary import describe, owner_of
 from workbench.store.find import run_ids
 from workbench.store.folder import RunFolder, runs_root, stamp_in
 from workbench.telemetry.scored_text import PART_SCORE
@@ -24,9 +24,14 @@ class RunList(list[Run]):
         self.root = root
 
     def table(self, limit: int | None = None) -> list[dict[str, str]]:
-        """One row of texts per run (the newest ``limit``), read now; without what no row of them says."""
-        rows = [describe(run.folder) for run in self[:limit]]
+        """Return one row of texts per run (the newest ``limit``), read now.
+
+        Columns that no row fills are left out; owners are shown once there are two.
+        """
+        rows = [describe(run.folder) | {"owner": owner_of(run.folder)} for run in self[:limit]]
         filled = {column for row in rows for column, text in row.items() if text}
+        if len({row["owner"] for row in rows}) < 2:
+            filled -= {"owner"}
         return [{column: text for column, text in row.items() if column in filled} for row in rows]
 
     def tagged(self, *tags: str) -> RunList:

@@ -25,7 +25,7 @@ BERT_VOCABULARY = 30_528
 def bert_tiny() -> Recipe:
     """BERT at 4 layers x 256, BERT's vocabulary size, 32 x 128 tokens per step: the size our benchmarks use."""
     return Recipe(
-        name="bert-tiny",
+        name="bert_tiny",
         data={
             "kind": "embedded",
             "tokenizer": {"kind": "trained", "vocabulary_size": BERT_VOCABULARY},
@@ -81,18 +81,18 @@ def fast() -> Recipe:
 
 def demo_baseline(seconds: float = 90.0) -> Recipe:
     """The baseline of `make demo`: :func:`baseline` at the demo's vocabulary and budget, on one thread."""
-    return _demo(baseline(), "demo-baseline", seconds)
+    return _demo(baseline(), "demo_baseline", seconds)
 
 
 def demo_fast(seconds: float = 90.0) -> Recipe:
     """The fast run of `make demo`: :func:`fast` at the demo's budget, on one thread."""
-    return _demo(fast(), "demo-fast", seconds)
+    return _demo(fast(), "demo_fast", seconds)
 
 
 def gpt_tiny() -> Recipe:
     """A causal decoder of :func:`bert_tiny`'s size."""
     return bert_tiny().with_(
-        name="gpt-tiny",
+        name="gpt_tiny",
         data={"tokenizer": {"kind": "trained", "algorithm": "bpe", "vocabulary_size": 8192}},
         objective="causal",
     )
@@ -106,7 +106,7 @@ def bert() -> Recipe:
 def modernbert_like() -> Recipe:
     """ModernBERT's block, small, on rows of 512: GeGLU, embedding norm, every third layer global, masks of 30%."""
     return bert_tiny().with_(
-        name="modernbert-like",
+        name="modernbert_like",
         data={"sequence_length": 512, "batch_size": 8},
         objective={"mask_rate": 0.3, "corruption": "all_mask"},
         architecture={
@@ -119,7 +119,7 @@ def modernbert_like() -> Recipe:
 def gpt2_like() -> Recipe:
     """GPT-2's block at :func:`gpt_tiny`'s size: learned positions, GELU, layer_norm, biases everywhere."""
     return gpt_tiny().with_(
-        name="gpt2-like",
+        name="gpt2_like",
         architecture={"positions": "learned", "norm": "layer_norm", "ffn": "gelu", "bias": True},
         optimizer={"lr": 1e-3},
     )
@@ -127,13 +127,13 @@ def gpt2_like() -> Recipe:
 
 def llama_like() -> Recipe:
     """Llama's block at :func:`gpt_tiny`'s size: rotary positions, rms_norm, SwiGLU, an untied head."""
-    return gpt_tiny().with_(name="llama-like", architecture={"ffn": "swiglu", "tied": False})
+    return gpt_tiny().with_(name="llama_like", architecture={"ffn": "swiglu", "tied": False})
 
 
 def bert_base() -> Recipe:
     """BERT-base's size (12 layers x 768) with the modern block; meant for a GPU."""
     return bert_tiny().with_(
-        name="bert-base",
+        name="bert_base",
         data={"sequence_length": 512, "batch_size": 256},
         architecture={"layers": 12, "width": 768, "heads": 12},
         optimizer={"lr": 1e-3},
@@ -179,7 +179,7 @@ def grow_width() -> Recipe:
 
     The peak is twice :func:`fast`'s, the best of a sweep.
     """
-    return _thin().with_(name="grow-width", depth="grow_width", optimizer={"lr": 3e-3})
+    return _thin().with_(name="grow_width", depth="grow_width", optimizer={"lr": 3e-3})
 
 
 def lans() -> Recipe:
@@ -204,7 +204,7 @@ def lans_two_phase() -> Recipe:
     ends = round(3519 / (3519 + 782), 4)
     shape = "warmup_hold_decay"
     return lans().with_(
-        name="lans-two-phase",
+        name="lans_two_phase",
         data={
             "sequence_length": {"kind": "stages", "values": (128, 512), "until": (ends,)},
             "batch_size": {"kind": "stages", "values": (first_rows, second_rows), "until": (ends,)},
@@ -228,7 +228,7 @@ def lans_two_phase() -> Recipe:
 def batch_ramp() -> Recipe:
     """:func:`fast` with batches that grow from 4 to 16 rows over the first half, the rate with their square root."""
     return fast().with_(
-        name="batch-ramp",
+        name="batch_ramp",
         data={
             "batch_size": {"kind": "linear", "start": 4, "end": 16, "length": 0.5},
             "batch_rule": {"lr_scaling": "sqrt"},
@@ -240,7 +240,7 @@ def batch_ramp() -> Recipe:
 def length_warmup() -> Recipe:
     """:func:`fast` with rows that grow from 16 to 64 tokens over the first 30% of its tokens (Li et al. 2021)."""
     return fast().with_(
-        name="length-warmup",
+        name="length_warmup",
         data={"sequence_length": {"kind": "linear", "start": 16, "end": 64, "length": 0.3}},
         optimizer={"schedule": {"warmup": 0.2}},
         budget=_FAST_TOKENS,
