@@ -22,7 +22,7 @@ FILES = sorted(p for p in ROOT.rglob("*.py") if "node_modules" not in p.parts)
 # The floors of the house from the ground up. A part imports what stands before it in this list, and itself.
 LAYERS = [
     "base", "telemetry", "ops", "choices", "recipes", "store", "training", "transformers", "models", "scoring",
-    "forecasting", "planning", "launchers", "client", "accelerated", "plots", "experiments", "jupyter", "bench", "cli",
+    "forecasting", "autotune", "launchers", "client", "accelerated", "plots", "experiments", "jupyter", "bench", "cli",
     "__main__",
 ]  # fmt: skip
 
@@ -31,7 +31,7 @@ WATCHERS = tuple(
     f"workbench.{part}" for part in ("store", "launchers", "client", "plots", "jupyter.feed", "jupyter.server")
 )
 TRAINERS = tuple(
-    f"workbench.{part}" for part in ("training", "transformers", "models", "scoring", "forecasting", "planning")
+    f"workbench.{part}" for part in ("training", "transformers", "models", "scoring", "forecasting", "autotune")
 )
 
 

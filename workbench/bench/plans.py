@@ -20,7 +20,7 @@ from workbench.bench.result import save
 from workbench.bench.speed_rounds import Entrant, take_rounds
 from workbench.bench.waterfall import ratios
 from workbench.choices.data.prepare import prepare
-from workbench.choices.execution.planned import SECONDS, Planned, calibrate
+from workbench.choices.execution.autotune import SECONDS, Planned, calibrate
 from workbench.recipes.recipe import Recipe
 
 MANY_ROWS = "bert_tiny, 128 rows"

@@ -22,7 +22,7 @@ def plan(options: argparse.Namespace) -> int:
     from rich.text import Text
 
     from workbench.choices.data.prepare import prepare
-    from workbench.choices.execution.planned import Planned, PlannedEngine, calibrate
+    from workbench.choices.execution.autotune import Planned, PlannedEngine, calibrate
 
     recipe = recipe_from(options)
     if not isinstance(recipe.execution, Planned):

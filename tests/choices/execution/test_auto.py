@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from workbench.base.errors import RecipeError
-from workbench.choices.execution import planned
+from workbench.choices.execution import autotune
+from workbench.choices.execution.autotune import calibrate, remembered
 from workbench.choices.execution.native import NativeEngine
-from workbench.choices.execution.planned import calibrate, remembered
 from workbench.recipes.recipe import Recipe
 
 both_kinds = pytest.mark.parametrize("kind", ["auto", "memory"])
@@ -45,8 +45,8 @@ def test_what_is_given_by_hand_stays() -> None:
 
 @pytest.mark.process
 def test_a_calibration_that_never_ends_gives_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planned, "SECONDS", 0.0)
-    monkeypatch.setattr(planned, "GRACE_SECONDS", 0.01)
+    monkeypatch.setattr(autotune, "SECONDS", 0.0)
+    monkeypatch.setattr(autotune, "GRACE_SECONDS", 0.01)
     recipe = Recipe(execution="auto")
     found = calibrate(recipe, lambda line: None)
     assert found.knobs == {}
@@ -63,7 +63,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], 
         interpreter = tmp_path / "python"
         interpreter.write_text(f"#!/bin/sh\n{line}\nexit 1\n")
         interpreter.chmod(0o755)
-        monkeypatch.setattr(planned.sys, "executable", str(interpreter))
+        monkeypatch.setattr(autotune.sys, "executable", str(interpreter))
 
     return fail
 

@@ -15,7 +15,7 @@ from tests.jupyter.compose.measured_machine import Machine, settled
 from tests.jupyter.live import run_folder
 from tests.jupyter.messages import published
 from tests.plots.ahead import FOUND
-from workbench.choices.execution.plan import Plan
+from workbench.choices.execution.autotune import Plan
 from workbench.client.run import Run
 from workbench.forecasting.forecast import forecast
 from workbench.jupyter.compose.forecast_panel import ForecastPanel
@@ -183,7 +183,7 @@ def test_a_plan_that_was_found_meanwhile_is_taken_up(
     assert "with default settings, until &#x27;auto&#x27; has found its own" in panel.line.value
     folder = begun(tmp_path, auto)
     write_json(folder.forecast, {**FOUND, "provisional": "until later"})
-    monkeypatch.setattr("workbench.choices.execution.planned.remembered", lambda _recipe: Plan(date="2026-01-01"))
+    monkeypatch.setattr("workbench.choices.execution.autotune.remembered", lambda _recipe: Plan(date="2026-01-01"))
     panel.compare(Run(folder))
     settled(panel)
     settled(panel)  # looking at the run is what asks for the other forecast

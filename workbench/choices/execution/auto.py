@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from workbench.choices.execution.planned import Planned
+from workbench.choices.execution.autotune import Planned
 
 
 class Auto(Planned):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from workbench.choices.choice import knob
-from workbench.choices.execution.planned import Planned
+from workbench.choices.execution.autotune import Planned
 
 
 class Memory(Planned):

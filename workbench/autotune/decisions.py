@@ -7,11 +7,11 @@ from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
+from workbench.autotune.trials import Trials
+from workbench.choices.execution.autotune import Plan, Trial
 from workbench.choices.execution.memory_fit import LOOSE, Kept
 from workbench.choices.execution.memory_plan import MemoryPlan
 from workbench.choices.execution.micro_batches import divisors
-from workbench.choices.execution.plan import Plan, Trial
-from workbench.planning.trials import Trials
 
 GAIN = 0.05
 """Share of a step that a knob must save to be taken for speed: trials are eager, and a run is compiled."""
@@ -28,20 +28,6 @@ COMPILED_SHARE = 0.6
 COMPILED_SAVES, COMPILE_SECONDS = 0.24, 8.0
 """Share of an eager step that compiled blocks save (native.md), and processor seconds that compiling takes where the
 compiler's cache knows the model: some 35 the first time (LOG.md, 2026-11-21), which later runs need not pay again."""
-_COMPILES = "compiling it takes 5 to 25 s, most of a calibration"
-_NO_GPU = "has not yet run on a GPU"
-UNTRIED = {
-    "cpu": {("compile_scope", "step"): _COMPILES},
-    "cuda": {
-        ("compile_scope", "step"): _COMPILES,
-        ("compile_scope", "graphs"): f"{_COMPILES}, and it {_NO_GPU}",
-        ("attention", "flex"): f"it is fast compiled only; {_COMPILES}, and it {_NO_GPU}",
-        ("attention", "varlen"): f"it {_NO_GPU}",
-        ("precision", "fp8"): f"it {_NO_GPU}",
-    },
-}
-"""What is left out for speed, and why, by device (times: LOG.md, 2026-11-22). A warm compiler's cache does not help: it
-holds the graph of all layers, and a trial has some of them."""
 _GIB = 2**30
 
 
@@ -115,7 +101,7 @@ class _Sheet:
 
 
 def plan_of(trials: Trials) -> Plan:
-    """What the recipe's execution asks for: the fastest knobs or the leanest."""
+    """Return the plan that the recipe's execution asks for: the fastest knobs or the leanest."""
     limit = trials.recipe.execution.most_time
     return fastest_plan(trials) if limit is None else leanest_plan(trials, limit)
 
@@ -142,7 +128,7 @@ def fastest_plan(trials: Trials) -> Plan:
         knobs, "saves time", lambda row: "slower" if (row.time or 0) > 1 else f"saves less than {GAIN:.0%}"
     )
     pays, compiled = _compiling_pays(trials)
-    return Plan(knobs | ({} if pays else {"compile": False}), (*rows, compiled, *_untried(trials)), time)
+    return Plan(knobs | ({} if pays else {"compile": False}), (*rows, compiled), time)
 
 
 def leanest_plan(trials: Trials, limit: float) -> Plan:
@@ -212,13 +198,6 @@ def _compiling_pays(trials: Trials) -> tuple[bool, Trial]:
         why = f"compiling takes {cost:.0f} s or more and saves about {saved:.0f} s of the whole run"
     pays = seconds is None or saved > cost
     return pays, Trial("compile", "false", None, None, not pays, why)
-
-
-def _untried(trials: Trials) -> Iterator[Trial]:
-    """Rows of what the recipe could have and the calibration leaves out."""
-    for (knob, value), why in UNTRIED[trials.device.type].items():
-        if not trials.refusal({knob: value}):
-            yield Trial(knob, value, None, None, False, f"not tried: {why}; by hand with execution 'native'")
 
 
 def _counted(trials: Trials) -> Callable[[Knobs], float]:

@@ -1,4 +1,4 @@
-"""Executions that choose the native engine's knobs for a recipe and a device: by measuring, before a run begins."""
+"""Executions that choose the native engine's knobs by measuring them before a run begins."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from workbench.base.cache_folder import cache_folder
 from workbench.base.errors import RecipeError
@@ -15,7 +16,6 @@ from workbench.choices.choice import Problem
 from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.execution import Execution
 from workbench.choices.execution.native import Native, NativeEngine
-from workbench.choices.execution.plan import Plan
 from workbench.ops.remembered import FOLDER, recalled, remember, subject_of
 
 SECONDS = 30.0
@@ -26,6 +26,78 @@ MEMORY_SECONDS = 86_400.0
 """A plan is used again for a day: by then a busy moment that bent it is over."""
 NAME, VERSION = "plan", 1
 _IRRELEVANT = ("name", "notes", "seed", "schema_version")
+
+
+class Trial(NamedTuple):
+    """The cost of a knob's value beside the native engine's own.
+
+    Attributes:
+        knob, value: of :class:`~workbench.choices.execution.native.Native`; several of both, joined, for a combination.
+        time: of a step, as a multiple of one with the defaults; None where nothing was timed.
+        memory_gib: of the whole run, counted; None where it does not decide.
+        taken: whether the plan has it.
+        why: in a few words.
+    """
+
+    knob: str
+    value: str
+    time: float | None
+    memory_gib: float | None
+    taken: bool
+    why: str
+
+
+class Plan(NamedTuple):
+    """Knobs of the native engine for a recipe on a device.
+
+    Attributes:
+        knobs: that differ from the defaults, with their values.
+        trials: one by one, in the order in which they were made.
+        time: of a step, as a multiple of one with the defaults.
+        memory_gib, default_gib: of the run, as planned and with the defaults; None where memory does not decide.
+        seconds: that the calibration took.
+        date: of the calibration, UTC.
+        note: what went wrong; empty for nothing.
+    """
+
+    knobs: Mapping[str, Any] = MappingProxyType({})
+    trials: tuple[Trial, ...] = ()
+    time: float = 1.0
+    memory_gib: float | None = None
+    default_gib: float | None = None
+    seconds: float = 0.0
+    date: str = ""
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan for JSON; :meth:`read` gives it back."""
+        return self._asdict() | {"knobs": dict(self.knobs), "trials": [trial._asdict() for trial in self.trials]}
+
+    @classmethod
+    def read(cls, raw: Any) -> Plan | None:
+        """Return the plan of :meth:`to_dict`; None for anything else."""
+        if not isinstance(raw, Mapping):
+            return None
+        try:
+            return cls(**{**raw, "trials": tuple(Trial(**each) for each in raw["trials"])})
+        except (KeyError, TypeError):
+            return None
+
+    @property
+    def text(self) -> str:
+        """Describe the plan in a sentence."""
+        if self.note:
+            return f"the native engine's defaults: {self.note}"
+        taken = ", ".join(f"{knob} {str(value).lower()}" for knob, value in self.knobs.items())
+        tried = any(trial.time is not None for trial in self.trials)
+        nothing = "nothing tried was better" if tried else "there was no time to try anything"
+        parts = [taken or f"the native engine's defaults, since {nothing}"]
+        if self.knobs and self.time != 1.0:
+            parts.append(f"{self.time:.2f} times the defaults' step time")
+        if self.memory_gib is not None and self.default_gib is not None:
+            held = "GiB of weights, gradients, moments and activations"
+            parts.append(f"about {self.memory_gib:.3g} instead of {self.default_gib:.3g} {held}")
+        return "; ".join(parts)
 
 
 class Planned(Execution):
@@ -117,7 +189,7 @@ def calibrate(recipe: Any, say: Callable[[str], None]) -> Plan:
     """
     say(f"measuring which knobs suit this recipe ({SECONDS:.0f} s at most)")
     began = time.monotonic()
-    command = [sys.executable, "-m", "workbench.planning", str(SECONDS - END_SECONDS)]
+    command = [sys.executable, "-m", "workbench.autotune", str(SECONDS - END_SECONDS)]
     try:
         # Not as an argument: the paths of a corpus may be more than a command line takes.
         done = subprocess.run(
@@ -138,7 +210,7 @@ def calibrate(recipe: Any, say: Callable[[str], None]) -> Plan:
 
 
 def _subject(recipe: Any) -> dict[str, Any]:
-    """What a plan is valid for: the whole recipe, but for what changes no speed."""
+    """Return the recipe without what changes no speed: the plan is valid for it."""
     try:
         device = recipe.execution.resolve_device()
     except RecipeError:

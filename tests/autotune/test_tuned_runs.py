@@ -9,10 +9,9 @@ import pytest
 
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, train
-from workbench.choices.execution import planned
+from workbench.choices.execution import autotune
+from workbench.choices.execution.autotune import Plan, PlannedEngine, Trial, remembered
 from workbench.choices.execution.execution import Execution
-from workbench.choices.execution.plan import Plan, Trial
-from workbench.choices.execution.planned import PlannedEngine, remembered
 from workbench.cli import main
 from workbench.client.run import Run
 from workbench.plots.report import report_html
@@ -68,7 +67,7 @@ def test_the_command_prints_the_table_and_json(
     # What `memory` tries is tried above, and takes seconds.
     asked: list[Execution] = []
     plan = Plan({"recompute": "layers"}, (Trial("recompute", "layers", 1.2, 0.1, True, "least"),), 1.2, 0.1, 0.2)
-    monkeypatch.setattr(planned, "calibrate", lambda recipe, say: asked.append(recipe.execution) or plan)
+    monkeypatch.setattr(autotune, "calibrate", lambda recipe, say: asked.append(recipe.execution) or plan)
     memory = ["--set", "execution=memory", "--set", f"execution.micro_batch_size={tiny.data.most_rows}"]
     assert main(["plan", "--recipe", recipe, *memory, "--json"]) == 0
     assert Plan.read(json.loads(capsys.readouterr().out)) == plan

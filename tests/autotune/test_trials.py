@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from workbench.autotune.trials import Trials
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.memory_fit import measured
-from workbench.planning.trials import Trials
 from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training

@@ -1,13 +1,13 @@
-"""A calibration in a process of its own: ``python -m workbench.planning SECONDS < RECIPE``."""
+"""A calibration in a process of its own: ``python -m workbench.autotune SECONDS < RECIPE``."""
 
 from __future__ import annotations
 
 import json
 import sys
 
+from workbench.autotune.decisions import plan_of
+from workbench.autotune.trials import Trials
 from workbench.base.loading import process_began
-from workbench.planning.decisions import plan_of
-from workbench.planning.trials import Trials
 from workbench.recipes.recipe import Recipe
 from workbench.store.state import die_with_parent
 

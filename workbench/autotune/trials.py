@@ -17,9 +17,9 @@ import torch
 from workbench.base.errors import RecipeError
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
+from workbench.choices.execution.autotune import Planned
 from workbench.choices.execution.memory_fit import Kept, measured
 from workbench.choices.execution.micro_batches import divisors
-from workbench.choices.execution.planned import Planned
 from workbench.ops.timing import LEAST_ROUNDS, Sample, measure, wait_for
 from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import assemble
