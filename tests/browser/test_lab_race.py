@@ -75,7 +75,7 @@ def test_a_race_from_the_form_to_its_verdict(page: Page, server: Server, corpus:
     line.locator(".lab-open").click()
     panel = page.locator(".lab-experiment")
     said = panel.locator(".lab-experiment-lines")
-    expect(said).to_contain_text(re.compile("only verdict after 4 seeds|judged on 4 seeds"))
+    expect(said).to_contain_text(re.compile("next verdict after 4 seeds|judged on 4 seeds"))
     expect(said).to_contain_text("mine is better than pocket by", timeout=PATIENCE_MS)
     expect(said).to_contain_text("judged on 4 seeds")
     expect(panel.locator(".lab-experiment-status")).to_have_text("finished")

@@ -49,11 +49,8 @@ def test_a_dry_run_says_what_it_would_take(recipe: str, capsys: pytest.CaptureFi
     ("arms", "options", "said"),
     [
         (["fast"], [], "no race is called 'fast': `workbench race fast mine=fast:optimizer.lr=1e-3`"),
-        (["base=quickstart:seed=3"], [], "base=quickstart:seed=3 mine=quickstart:optimizer.lr=1e-3`"),
         (["fast", "fast"], [], "two arms have one name"),
-        (["mine=fast", "mine=fast:optimizer.lr=1e-3"], [], "two arms have one name"),
         (["fast", "fast:optimizr=lans"], [], "did you mean 'optimizer'"),
-        (["fast", "mine=fsat"], [], "did you mean 'fast'"),
         (["fast", "mine=fast:optimizer.rl=1"], [], "did you mean 'lr'"),
         (["fast", "bert_tiny"], ["--seeds", "many"], "neither a number of seeds nor a list"),
         (["fast", "bert_tiny"], ["--reference", "half"], "neither 'none' nor ratios"),

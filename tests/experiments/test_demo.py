@@ -139,14 +139,6 @@ def test_wrong_request_is_one_line(capfd):
     assert "Traceback" not in error
 
 
-def test_a_full_disk_is_no_wrong_request(monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(demo, "compare", full)
-    assert demo.main([]) == 1
-
-
 def test_a_second_launch_that_fails_stops_the_first_run(recipes, tmp_path, monkeypatch):
     folder = RunFolder(tmp_path / "run-a")
     folder.path.mkdir()

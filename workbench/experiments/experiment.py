@@ -72,8 +72,8 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
         """Read the state of its runs (:class:`workbench.experiments.readings.Status`)."""
 
     @abstractmethod
-    def _snapshot(self, status: str) -> Snapshot[Any, Any]:
-        """Return plan and state with a status."""
+    def _snapshot(self, status: str, now: Any = None) -> Snapshot[Any, Any]:
+        """Return plan and state with a status; the state is read unless it is given."""
 
     @abstractmethod
     def run_of(self, pick: str) -> Run:
@@ -201,7 +201,7 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
                 folder.write_state("failed" if now.failed else "finished", now.failed)
                 return now
             start_wanted(folder, self.plan, now, start)
-            self._tell(status)
+            self._tell(status, now)
         return now
 
     def _prepare(self, now: Any, rates: Any) -> Any:
@@ -211,9 +211,9 @@ class Experiment(Awaited[Result], Generic[Folder, Result]):
     def _close(self, now: Any) -> None:
         """Write what has come out to the events."""
 
-    def _tell(self, status: str) -> None:
+    def _tell(self, status: str, now: Any) -> None:
         """Write its progress, where it has changed."""
-        if self.folder.read_state()["message"] != (message := self._snapshot(status).progress):
+        if self.folder.read_state()["message"] != (message := self._snapshot(status, now).progress):
             self.folder.write_state(status, message)
 
     def cancel(self) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -92,25 +93,25 @@ class RunsPlan(Plan):
 
     at_once: int
 
+    @abstractmethod
     def run_folder(self, job: Any) -> RunFolder:
         """Return the folder of a job's run. Its id follows from the plan, so that nothing is launched twice."""
-        raise NotImplementedError
 
+    @abstractmethod
     def recipe_of(self, job: Any) -> Recipe:
         """Return the recipe of a job's run. (Imports torch, through the choices.)
 
         Raises:
             RecipeError: it cannot be trained here.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def facts_of(self, job: Any) -> dict[str, Any]:
         """Return what events say of a job."""
-        raise NotImplementedError
 
+    @abstractmethod
     def title_of(self, job: Any) -> str:
         """Return what notes of a job's run call it."""
-        raise NotImplementedError
 
     def launch_options(self, job: Any) -> dict[str, Any]:
         """Return what a launch of the job takes beside its recipe."""

@@ -6,6 +6,7 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from workbench.base.text import aligned, plain
@@ -13,11 +14,11 @@ from workbench.experiments.experiment_folder import ENDED
 from workbench.experiments.plan import Plan
 from workbench.experiments.readings import trained_on
 from workbench.experiments.result import ExperimentResult
-from workbench.plots.static import inline_table
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+_CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
 P = TypeVar("P", bound=Plan)
 S = TypeVar("S")
 
@@ -162,7 +163,7 @@ class Snapshot(ABC, Generic[P, S]):
     def table_html(self) -> str:
         """Return :meth:`table` without scripts, every name escaped; empty before the first row."""
         titles, lines = self.table()
-        return inline_table(titles, lines) if lines else ""
+        return wrapped_table(titles, lines) if lines else ""
 
     def result(self) -> ExperimentResult:
         """Return all of it, JSON-able."""
@@ -184,3 +185,16 @@ class Snapshot(ABC, Generic[P, S]):
         drawings = importlib.import_module(self.drawn_by).drawings(self)
         return Shown(self.title, self.status, lines, self.table_html(), drawings, [line.strip() for line in more],
                      self.picks, self.best, self.going)  # fmt: skip
+
+
+def wrapped_table(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a table without scripts or style sheet, every cell escaped; its titles wrap, so that panes need no scroll.
+
+    Example:
+        >>> wrapped_table(["a"], [["<b>"]]).count("&lt;b&gt;")
+        1
+    """
+    head = "".join(f"<th scope='col' style='{_CELL}'>{escape(text)}</th>" for text in titles)
+    rows = ("".join(f"<td style='{_CELL}'>{escape(text)}</td>" for text in line) for line in lines)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -7,8 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.experiments.race.conftest import held, written
-from workbench.experiments.race.race import Race
+from tests.experiments.race.conftest import held
 from workbench.experiments.race.race_plan import RacePlan
 
 Planned = Callable[..., RacePlan]
@@ -30,12 +29,6 @@ def test_the_table_has_what_each_arm_took_and_reached(planned: Planned) -> None:
     # Half a nat worse all along, it never gets there.
     assert (baseline[8], mine[8:]) == ("200", ["-", "reached by none of 4 seeds"])
     assert [line.split()[0] for line in race.table.splitlines()] == ["arm", "baseline", "mine"]
-
-
-def test_a_race_that_has_hardly_begun(planned: Planned) -> None:
-    race = Race(written(planned()))
-    assert [line[5:] for line in race.seen.table()[1]] == [["-", "-", "0", "-", "-"]] * 2
-    assert "too early to say" in race.report().read_text()
 
 
 def test_the_page_is_whole_and_safe(planned: Planned) -> None:

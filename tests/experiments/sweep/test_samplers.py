@@ -55,16 +55,13 @@ def test_tpe_repeats_itself_and_learns() -> None:
     assert propose(shapes, "tpe", 0, 5, [Trial({"shape": {"kind": "linear"}}, "done", 1.0)], 0)["shape"]["kind"]
 
 
+@pytest.mark.extended
 def test_gp_repeats_itself_and_comes_closer_than_chance() -> None:
     trials = sequence("gp", 12)
     assert sequence("gp", 12) == trials
     scores = [score(trial.drawn) for trial in trials]
     by_chance = min(score(draw(RANGES, 0, index, 0)) for index in range(12))
     assert min(scores[4:]) < min(by_chance, *scores[:4]) / 2, "after four at random, it proposes"
-    begun = [*trials, Trial(trials[0].drawn, "going", None), Trial(trials[1].drawn, "failed", None)]
-    assert propose(RANGES, "gp", 0, 30, begun, 0).keys() == RANGES.keys()
-    shapes = {"shape": Knob(values=({"kind": "linear"}, {"kind": "cosine"}))}
-    assert propose(shapes, "gp", 0, 5, [Trial({"shape": {"kind": "linear"}}, "done", 1.0)] * 5, 0)["shape"]["kind"]
 
 
 def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

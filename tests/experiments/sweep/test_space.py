@@ -32,21 +32,16 @@ def test_ranges_are_as_their_knobs_are_declared() -> None:
     ("space", "said"),
     [
         ({"optimizer.rl": [1]}, "did you mean 'lr'"),
-        ({"optimzer.lr": [1]}, "did you mean 'optimizer'"),
         ({"optimizer.lr": [-1]}, "optimizer.lr: must be greater than 0, got -1"),
-        ({"depth.kind": ["fully"]}, "did you mean 'full'"),
         ({"depth.theta": [0.5]}, "not a knob of 'full' but of 'progressive_drop', chosen by depth=progressive_drop"),
-        ({"depth.kind": ["full"], "depth.theta": [0.5]}, "not a knob of 'full' but of 'progressive_drop'"),
         ({"depth.kind": ["full", "progressive_drop"], "depth.theta": [7]}, "less than or equal to 1, got 7"),
         ({"optimizer.lr": "1e-2..1e-4"}, "is no range; write '1e-4..1e-2', low before high"),
         ({"optimizer.lr": "0..1e-2 log"}, "a logarithmic range begins above 0"),
         ({"optimizer.lr": 1e-3}, "give a list of values, or a range"),
-        ({"optimizer.lr": []}, "give a list of values"),
         ({"optimizer.lr": [1e-3, 1e-3]}, "a value stands there twice"),
         ({"seed": [0, 1]}, "give the sweep's seeds instead"),
         ({"name": ["a"]}, "a point is named after its values"),
         ({}, "a sweep needs a space"),
-        ([], "a sweep needs a space"),
     ],
 )  # fmt: skip
 def test_what_no_point_can_have_is_refused(space: Any, said: str) -> None:

@@ -124,20 +124,6 @@ def test_where_no_run_leaves_word_frequencies_and_nothing_pays_that_is_said_ever
     assert said not in held(planned(axes={"architecture.layers": [2, 3]}, name="learned")).summary
 
 
-def test_what_alone_leaves_word_frequencies_on_every_seed_is_confirmed_by_that_count(planned: Planned) -> None:
-    class Leaving(Trained):
-        def end_all(self) -> None:
-            for folder, recipe in self.going:
-                finish(folder, (FLOOR if recipe.architecture.layers == 2 else 1.0) + 0.001 * (recipe.seed % 2))
-            self.going.clear()
-
-    tuning = held(planned(axes={"architecture.layers": [2, 1]}), Leaving())
-    assert (tuning.stage, tuning.result.verdict) == ("confirmed", "better")
-    assert "better than before by the count of seeds that learned" in tuning.summary
-    assert "4 of 4 seeds of tuned and 0 of 4 seeds of before" in tuning.summary
-    assert "keep the recipe" not in tuning.summary
-
-
 def test_a_driver_that_is_killed_anywhere_loses_nothing(planned: Planned) -> None:
     tuning, starter = begin(*planned(axes={"architecture.layers": [2, 1]})), Trained()
 

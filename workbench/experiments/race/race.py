@@ -44,8 +44,8 @@ class Race(Experiment[RaceFolder, RaceResult]):
         cancelled = self.folder.read_state()["status"] == "cancelled"
         return status_of(self.plan, refused(self.folder), withdrawn(self.folder), ended=cancelled)
 
-    def _snapshot(self, status: str) -> RaceSnapshot:
-        return RaceSnapshot(self.plan, self.look(), status)
+    def _snapshot(self, status: str, now: RaceStatus | None = None) -> RaceSnapshot:
+        return RaceSnapshot(self.plan, now or self.look(), status)
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -75,7 +75,7 @@ class Race(Experiment[RaceFolder, RaceResult]):
         return now
 
     def _close(self, now: RaceStatus) -> None:
-        seen = RaceSnapshot(self.plan, now, "finished")
+        seen = self._snapshot("finished", now)
         for verdict in now.verdicts.values():
             self.folder.add_event("verdict", **seen.verdict_json(verdict))
 

@@ -16,12 +16,11 @@ from workbench.experiments.race.race_plan import Entry, RacePlan
 from workbench.experiments.race.race_words import RaceSnapshot, budget_lines
 from workbench.experiments.race.verdicts import RaceStatus
 from workbench.experiments.readings import Reading, curve_of, heldout_of
-from workbench.experiments.snapshot import Drawing
+from workbench.experiments.snapshot import Drawing, wrapped_table
 from workbench.experiments.words import UNITS
 from workbench.plots.curves import Curve
 from workbench.plots.race import Arm, Gap, RacePicture, Reach, race_curves, race_differences, race_png
 from workbench.plots.race_tables import curves_table, differences_table
-from workbench.plots.static import inline_table
 from workbench.plots.tables import choices_table, table
 from workbench.store.evaluations import read_evaluations
 from workbench.store.trash import wherever
@@ -59,8 +58,8 @@ def sections(seen: RaceSnapshot) -> dict[str, str]:
     plan = seen.plan
     budget = "<br>".join(escape(line.strip()) for line in budget_lines(plan))
     return {
-        "Verdicts": inline_table(*seen.verdict_table()),
-        "Arms": f"<p>Each run at the budget of {escape(plan.budget)}. {budget}</p>{inline_table(*seen.table())}",
+        "Verdicts": wrapped_table(*seen.verdict_table()),
+        "Arms": f"<p>Each run at the budget of {escape(plan.budget)}. {budget}</p>{wrapped_table(*seen.table())}",
         "Knobs that differ": _knobs_html(plan),
     }
 

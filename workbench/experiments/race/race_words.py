@@ -14,7 +14,7 @@ from workbench.experiments.race.race_plan import Entry, RacePlan
 from workbench.experiments.race.race_result import RaceResult
 from workbench.experiments.race.sequential import MOST_MORE, SPREAD_NATS
 from workbench.experiments.race.verdicts import RaceStatus, Verdict
-from workbench.experiments.snapshot import Pick, Snapshot
+from workbench.experiments.snapshot import Pick, Snapshot, wrapped_table
 from workbench.experiments.validation import START_SECONDS
 from workbench.experiments.words import UNITS, cost_line, duration, remaining, underway
 from workbench.telemetry.baselines import MARGIN_NATS as FLOOR_MARGIN
@@ -250,9 +250,8 @@ class RaceSnapshot(Snapshot[RacePlan, RaceStatus]):
 
     def table_html(self) -> str:
         """Return verdicts and arms as two tables without scripts."""
-        from workbench.plots.static import inline_table
 
-        return inline_table(*self.verdict_table()) + inline_table(*self.table())
+        return wrapped_table(*self.verdict_table()) + wrapped_table(*self.table())
 
     @property
     def picks(self) -> list[Pick]:

@@ -57,9 +57,9 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
         """Read the state of its runs."""
         return look(self.folder)
 
-    def _snapshot(self, status: str) -> SweepSnapshot:
+    def _snapshot(self, status: str, now: SweepStatus | None = None) -> SweepSnapshot:
         plan = self.plan
-        return SweepSnapshot(plan, look(self.folder, plan), status)
+        return SweepSnapshot(plan, now or look(self.folder, plan), status)
 
     @property
     def best(self) -> int | None:

@@ -7,12 +7,11 @@ from functools import partial
 from html import escape
 
 from workbench.base.text import plain
-from workbench.experiments.snapshot import Drawing
+from workbench.experiments.snapshot import Drawing, wrapped_table
 from workbench.experiments.sweep.importance import METHOD
 from workbench.experiments.sweep.sweep_plan import SweepPlan
 from workbench.experiments.sweep.sweep_words import SweepSnapshot, conditions
 from workbench.experiments.words import UNITS
-from workbench.plots.static import inline_table
 from workbench.plots.sweep import (
     Dot,
     SweepPicture,
@@ -83,7 +82,7 @@ def png(seen: SweepSnapshot) -> bytes:
 def sections(seen: SweepSnapshot) -> dict[str, str]:
     """Return the report's sections before the pictures, by title, as HTML."""
     points = [each.point for each in seen.now.points]
-    return {"Points": f"<p>{escape(conditions(seen.plan, points))}</p>{inline_table(*seen.table())}"}
+    return {"Points": f"<p>{escape(conditions(seen.plan, points))}</p>{wrapped_table(*seen.table())}"}
 
 
 def recipe_section(seen: SweepSnapshot) -> dict[str, str]:

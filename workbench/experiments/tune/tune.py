@@ -56,8 +56,8 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
         """Read the state of its stages."""
         return status_of(self.plan)
 
-    def _snapshot(self, status: str) -> TuningSnapshot:
-        return TuningSnapshot(self.plan, self.look(), status)
+    def _snapshot(self, status: str, now: TuningStatus | None = None) -> TuningSnapshot:
+        return TuningSnapshot(self.plan, now or self.look(), status)
 
     @property
     def stage(self) -> str:
@@ -126,8 +126,9 @@ class Tuning(Experiment[TuningFolder, TuningResult]):
         plan.race.create(replace(race, id=plan.id, folder=plan.folder, part_of=folder.tag).to_dict())
 
     def _go_on(self, status: str) -> TuningStatus:
-        self._tell(status)
-        return self.look()
+        now = self.look()
+        self._tell(status, now)
+        return now
 
     def _end(self, status: str, error: str = "") -> TuningStatus:
         seen = replace(self._snapshot(status), error=error)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from workbench.experiments.race import race_pictures
-from workbench.experiments.snapshot import Drawing
+from workbench.experiments.snapshot import Drawing, wrapped_table
 from workbench.experiments.sweep import sweep_pictures
 from workbench.experiments.tune.tuning_words import TuningSnapshot
-from workbench.plots.static import inline_table
 from workbench.plots.tables import choices_table
 
 _KNOB = "Grey: single seeds. Large: their mean. Scores of text that settings are chosen on: no result."
@@ -28,7 +27,7 @@ def png(seen: TuningSnapshot) -> bytes:
 def sections(seen: TuningSnapshot) -> dict[str, str]:
     """Return the report's sections before the pictures, by title, as HTML."""
     race = {"Result: the race": seen.now.race.table_html()} if seen.now.race is not None else {}
-    return {**race, "Evidence: every setting that was tried": inline_table(*seen.table())}
+    return {**race, "Evidence: every setting that was tried": wrapped_table(*seen.table())}
 
 
 def recipe_section(seen: TuningSnapshot) -> dict[str, str]:

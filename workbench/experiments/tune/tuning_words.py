@@ -112,12 +112,13 @@ class TuningSnapshot(Snapshot[TuningPlan, TuningStatus]):
         """The claim first, then the search; never a score that settings were chosen on."""
         waiting = "" if self.now.sweep.now.points or self.ended else _WAITING
         lines = [self.error, waiting, *self._outcome(), *self._limits()]
-        return [*filter(None, lines), *([TRIED, *self.more] if self.now.steps else [])]
+        return [*filter(None, lines), *self.more]
 
     @property
     def more(self) -> list[str]:
         """The decisions of the search, one line each."""
-        return [f"  {number}. {why(step, self.plan.score)}" for number, step in enumerate(self.now.steps, 1)]
+        steps = [f"  {number}. {why(step, self.plan.score)}" for number, step in enumerate(self.now.steps, 1)]
+        return [TRIED, *steps] if steps else []
 
     def cannot_race(self) -> str:
         """Return why a race would end undecided for certain; empty where it may find something.
