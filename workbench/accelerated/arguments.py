@@ -1,4 +1,4 @@
-"""What ``workbench.accelerate`` was called with beside model and loader: read, or refused with the way out."""
+"""Read the arguments of ``workbench.accelerate``, or refuse them with the way out."""
 
 from __future__ import annotations
 

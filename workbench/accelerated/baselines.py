@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from workbench.accelerated.batches import epoch_of, predicted_tokens
 
 MOST_BATCHES = 200
-"""Of training, whose labels are counted: frequencies settle long before."""
+"""Batches of training whose labels are counted: frequencies settle long before."""
 
 
 def vocabulary_of(model: nn.Module) -> int | None:

@@ -101,7 +101,7 @@ def tensors_of(content: Any) -> dict[str, Tensor]:
 
 
 def many_rows(content: Any) -> bool:
-    """Whether a batch may well be one: all of its tensors have a first axis of rows, of equal lengths."""
+    """Return True if all tensors of a batch have a first axis of rows, of equal lengths."""
     tensors = tensors_of(content)
     ids = tensors.get("input_ids")
     return len({tensor.shape[:1] for tensor in tensors.values()}) < 2 and not (ids is not None and ids.ndim < 2)

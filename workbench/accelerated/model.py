@@ -60,7 +60,7 @@ class OwnTraining(TrainingModel):
         return Loss(self.mean_loss(batch, plan), batch.count)
 
     def mean_loss(self, batch: OwnBatch, plan: LayerPlan) -> Tensor:
-        """Of a batch on the model's device, 0-d, its layers under ``plan``."""
+        """Return the mean loss of a batch on the model's device, 0-d, its layers under ``plan``."""
         self.backbone.begin(plan)
         return self.loss(self.model, batch.content)
 
@@ -75,7 +75,7 @@ class OwnTraining(TrainingModel):
 
 @dataclass(frozen=True)
 class Look:
-    """What one pass over one batch told, before a run.
+    """Findings of one pass over one batch, before a run.
 
     Attributes:
         batch: the first one, on the CPU.

@@ -1,4 +1,4 @@
-"""What a depth method needs of a user's model, looked for before anything starts."""
+"""Check before anything starts that a user's model has what a depth method needs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _SEVERAL = 0.5
 
 
 def plans_of(depth: Any, layers: int, budget: Budget) -> Iterator[LayerPlan]:
-    """What a method does with so many layers, at points spread over the budget."""
+    """Yield the plans of a method for so many layers, at points spread over the budget."""
     for point in range(LOOK_AHEAD):
         yield depth.plan(layers, progress_at(budget, point / LOOK_AHEAD), 0)
 
 
 def needs_stack(depth: Any) -> bool:
-    """Whether a method ever does anything else than run and train all layers."""
+    """Return True if a method ever leaves out or freezes a layer."""
     # Of a model of many layers: with one, a method that drops some has nothing to drop.
     return len(depth.starts()) > 1 or any(plan != LayerPlan.full(12) for plan in plans_of(depth, 12, Budget()))
 
@@ -139,7 +139,7 @@ def check_execution(recipe: Recipe, look: Look) -> None:
 
 
 def _failure(model: nn.Module, loss: LossFunction, layers: list[nn.Module], look: Look, plan: LayerPlan) -> str:
-    """What the loss of a first batch raises under ``plan``, in words; empty where it is computed."""
+    """Return the error of the loss of a first batch under ``plan``; empty where it is computed."""
     backbone = OwnBackbone(model, layers)
     backbone.attach()
     try:

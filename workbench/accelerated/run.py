@@ -329,7 +329,7 @@ def _frozen(model: nn.Module) -> int:
 
 
 def _stand_ins(given: Given, path: str) -> dict[str, Any]:
-    """What stands for the user's objects in the recipe, by axis."""
+    """Return the choices that stand for the user's objects in the recipe, by axis."""
     model, loader, named = given.model, given.loader, getattr(given.loss, "__name__", type(given.loss).__name__)
     dataset = getattr(loader, "dataset", None)
     content: Tensor | Any = given.look.batch.content

@@ -134,7 +134,7 @@ def _restoring(layer: nn.Module) -> Callable[[], None]:
 
 
 class Watched:
-    """What passed through layers in one pass: in which order, at what price, and whether each could be left out.
+    """Record one pass through layers: their order, their price, and whether each could be left out.
 
     Args:
         layers: to look at while entered.
@@ -196,7 +196,7 @@ class Watched:
         return look
 
     def problem(self) -> str:
-        """Why these layers are no stack that a plan can be carried out on; empty when they are."""
+        """Return the reason why no plan can be carried out on these layers; empty when one can."""
         if self.problems:
             index, what = next(iter(self.problems.items()))
             return f"layer {index + 1} {what}, and a layer that is left out passes its input on"
@@ -206,7 +206,7 @@ class Watched:
         return ""
 
     def change(self) -> str:
-        """What the model does between two layers, so that none can be left out; empty where it does nothing."""
+        """Say where the model computes between two layers, so that none can be left out; empty where it does not."""
         if self.changed is None:
             return ""
         return (
@@ -221,7 +221,7 @@ def _stream(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _is_still(x: Any, output: Tensor, version: int) -> bool:
-    """Whether a layer is called with what another returned: the same memory, and nothing written to it since.
+    """Return True if a layer is called with the output of another: the same memory, and nothing written to it since.
 
     Not whether their values are equal: a layer that begins with zeros makes `x + layer(x)` equal to x.
     """

@@ -1,4 +1,4 @@
-"""What a session trains for ``workbench.accelerate``: the user's model, loader and loss."""
+"""The task that a session trains for ``workbench.accelerate``: the user's model, loader and loss."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class OwnAssembled(Assembled):
         return self.look.batch.parts(shape.part_rows)[0]
 
     def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], labelled: int) -> float:
-        """Of the products that the first pass counted, per token: as often as each layer's plan carries them out."""
+        """Return the FLOPs that the first pass counted, per token, as often as each layer's plan carries them out."""
         return batch.tokens * sum(map(self._flops_per_token, plans)) / len(plans)
 
     def _flops_per_token(self, plan: LayerPlan) -> float:

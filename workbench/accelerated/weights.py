@@ -50,7 +50,7 @@ def load_into(folder: RunFolder, model: nn.Module, step: int | None = None) -> n
 
 
 def _differences(saved: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:
-    """How the weights of a checkpoint and of a model differ in names and shapes, in words; empty where they fit."""
+    """List the differences between weights of a checkpoint and of a model in names and shapes; empty where they fit."""
     lacking = [name for name in saved if name not in present]
     further = [name for name in present if name not in saved]
     shapes = [

@@ -16,15 +16,15 @@ from workbench.choices.execution.micro_batches import divisors
 GAIN = 0.05
 """Share of a step that a knob must save to be taken for speed: trials are eager, and a run is compiled."""
 LEAST_TOKENS = {"cpu": 256, "cuda": 8192}
-"""Of a micro-batch that is tried for speed."""
+"""Fewest tokens of a micro-batch that is tried for speed."""
 MOST_SIZES = 4
-"""Of micro-batches that are tried."""
+"""Sizes of micro-batches that are tried, at most."""
 RESERVE_SECONDS = 4.0
 """Kept for the trial of all that was chosen together."""
 OTHERS = 0.2
 """Cores that other processes may keep busy while numbers of threads are compared."""
 COMPILED_SHARE = 0.6
-"""Of an eager step's time, that compiled steps took at least where plans were raced (memory.md)."""
+"""Share of an eager step's time that compiled steps took at least where plans were raced (memory.md)."""
 COMPILED_SAVES, COMPILE_SECONDS = 0.24, 8.0
 """Share of an eager step that compiled blocks save (native.md), and processor seconds that compiling takes where the
 compiler's cache knows the model: some 35 the first time (LOG.md, 2026-11-21), which later runs need not pay again."""
@@ -189,7 +189,10 @@ def _micro_batches(trials: Trials) -> list[Candidate]:
 
 
 def _compiling_pays(trials: Trials) -> tuple[bool, Trial]:
-    """Whether a run is so long that compiling pays; always where the budget begins after it."""
+    """Return whether a run is so long that compiling pays, and the row that says so.
+
+    A budget in seconds begins after compiling, which then always pays.
+    """
     seconds = trials.eager_seconds()
     saved, cost = (seconds or 0.0) * COMPILED_SAVES, COMPILE_SECONDS / min(2, trials.threads)
     if seconds is None:

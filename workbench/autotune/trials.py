@@ -26,15 +26,15 @@ from workbench.training.assemble import assemble
 from workbench.training.loop import Training
 
 LAYERS = 3
-"""Of the model that is tried: the first and the last differ from all between, which are alike."""
+"""Layers of the model that is tried: the first and the last differ from all between, which are alike."""
 TOKENS = {"cpu": 4096, "cuda": 65536}
-"""Of a step that is tried, at most."""
+"""Tokens of a step that is tried, at most."""
 FEW_TOKENS = 256
-"""Of the step that tells how many more there may be."""
+"""Tokens of the first step, which tells how many more there may be."""
 STEP_SECONDS = 0.5
-"""Of a step that is tried, about, where fewer rows can be had."""
+"""Seconds of a step that is tried, about, where fewer rows can be had."""
 ROUNDS, PAIR_SECONDS = 8, 3.0
-"""Of a candidate beside the defaults: rounds before the two may be settled, and seconds after which they end."""
+"""Limits of a candidate beside the defaults: rounds before the two may be settled, and seconds after which they end."""
 
 
 class Trials:
@@ -77,7 +77,7 @@ class Trials:
 
     @property
     def least_seconds(self) -> float:
-        """That a candidate takes beside the defaults: a first step of both, and the fewest rounds."""
+        """Seconds that a candidate needs beside the defaults: a first step of both, and the fewest rounds."""
         return 2 * (1 + LEAST_ROUNDS) * self.step_seconds
 
     @property
@@ -86,7 +86,7 @@ class Trials:
         return self.deadline - time.monotonic()
 
     def refusal(self, knobs: Mapping[str, Any]) -> str:
-        """Why recipe or device cannot have these knobs; empty if they can."""
+        """Return the reason why recipe or device cannot have these knobs; empty if they can."""
         try:
             self.recipe.with_(execution=self._planned.settled(knobs)).engine()
         except RecipeError as error:
@@ -174,7 +174,7 @@ class Trials:
         return training
 
     def _seconds(self, training: Training) -> float:
-        """Of a step that is not the first."""
+        """Return the seconds of a second step."""
         step = self._step(training)
         step()
         return step()[0]

@@ -37,13 +37,13 @@ from workbench.ops.remembered import FOLDER, contradiction, device_name, fastest
 from workbench.ops.timing import Sample, measure, timed
 from workbench.training.machine import product_benchmark
 
-NAME, VERSION = "forecast", 14
-"""Of the measurement; raise the version whenever what is measured, or what it means, changes."""
+NAME, VERSION = "forecast", 15
+"""Name and version of the measurement; raise the version whenever what is measured, or what it means, changes."""
 RETRY_SECONDS = 600.0
 """A measurement of a slow moment is not repeated sooner: the moment may last."""
 LENGTHS = (64, 128, 512)
 SIDES = (64, 160, 384)
-"""Of the matrices on which optimizers are measured."""
+"""Sides of the matrices on which optimizers are measured."""
 TABLE = (16384, 256)
 """An embedding: with its gradient and state too large for a cache."""
 DEAR_SECONDS = 0.2
@@ -153,7 +153,7 @@ def measured(mode: Mode, poll: Callable[[], None] | None = None, *, fresh: bool 
 
 
 def _subject(mode: Mode) -> dict[str, Any]:
-    """What rates are valid for."""
+    """Return the subject that rates are valid for."""
     device, environment = torch.device(mode.device), _environment(mode)
     return subject_of(
         device, mode.threads, mode=list(mode), version=VERSION, optimizers=sorted(registry("optimizer")),

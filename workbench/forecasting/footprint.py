@@ -19,10 +19,10 @@ from workbench.forecasting.operations import Trace
 from workbench.forecasting.trace import shortened
 
 PROCESS_BYTES = 50 << 20
-"""What a trainer on a CPU grows by beside its model: kernels' scratch space, pages of the text, threads. What the
-smallest models took beyond their parts: 51 and 52 MiB of 103 and 119."""
+"""Bytes by which a trainer on a CPU grows beside its model: kernels' scratch space, pages of the text, threads.
+What the smallest models took beyond their parts: 51 and 52 MiB of 103 and 119."""
 COMPILER_BYTES = 90 << 20
-"""What the compiler leaves in the heap of the trainer's own process on a CPU: 80 to 105 MiB beyond the parts of a
+"""Bytes that the compiler leaves in the heap of the trainer's own process on a CPU: 80 to 105 MiB beyond the parts of a
 recipe in six of eight, 50 to 80 where there are logits at every position; it differs by 30 MiB from run to run."""
 
 

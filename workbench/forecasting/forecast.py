@@ -26,7 +26,7 @@ PREPARATION = "and once, reading the text and learning its vocabulary"
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run will take. ``to_dict`` is what ``workbench forecast --json`` prints.
+    """The expected cost of a run. ``to_dict`` is what ``workbench forecast --json`` prints.
 
     Attributes:
         parameters: trainable parameters of the finished model, tied ones counted once; exact.
@@ -94,7 +94,7 @@ def forecast(
     say: Callable[[str], None] | None = None,
     poll: Callable[[], None] | None = None,
 ) -> Forecast:
-    """What ``recipe`` will take on this machine.
+    """Return the expected cost of ``recipe`` on this machine.
 
     The first call measures the machine in a separate process and remembers the rates (``forecasting/calibration.py``).
     Nothing is trained and no model is allocated.
@@ -209,7 +209,7 @@ def unusual(recipe: Recipe) -> Problem | None:
 
 
 def _preparation(data: Data) -> str:
-    """What comes before the first training on ``data``, and how long such text took here the last time."""
+    """Name the work before the first training on ``data``, and its seconds the last time."""
     from workbench.choices.data.prepare import is_prepared, usual_seconds
 
     if is_prepared(data):

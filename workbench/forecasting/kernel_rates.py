@@ -72,7 +72,7 @@ class SmallModel(contextlib.AbstractContextManager["SmallModel"]):
         return [reading.seconds for reading in watch.readings]
 
     def readings(self, timing: Timing) -> list[Reading]:
-        """What :meth:`pass_seconds` took, by kernel."""
+        """Return the readings of :meth:`pass_seconds`, by kernel."""
         return [Reading(*pair) for pair in zip(self.operations, timing.parts, strict=True)]
 
 

@@ -210,7 +210,7 @@ def _sort(func: Any) -> str:
 
 
 def _description(value: Any) -> Any:
-    """What of an argument decides the shape of a result; plain numbers do so by their type, or as a size."""
+    """Return the part of an argument that decides the shape of a result; plain numbers do so by their type, or as a size."""
     if isinstance(value, Tensor):
         return value.dtype, value.shape, value.stride()
     if isinstance(value, (tuple, list)):
@@ -237,7 +237,7 @@ def _rebuilt(noted: Any) -> Any:
 def _fused_choice(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *rest: Any, **options: Any
 ) -> int:
-    """What torch chooses for these on a CPU: found with real tensors of the same kind, a few positions long."""
+    """Return torch's choice for these on a CPU: found with real tensors of the same kind, a few positions long."""
     small: list[Any] = [
         torch.zeros([min(4, side) for side in t.shape[:-1]] + [t.shape[-1]], dtype=t.dtype) for t in (query, key, value)
     ]

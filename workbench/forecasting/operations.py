@@ -1,4 +1,4 @@
-"""What a step is made of: calls of kernels, each with what decides its cost."""
+"""The operations of a step: calls of kernels, each with the sizes that decide its cost."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Operation(NamedTuple):
 
     @property
     def flops(self) -> float:
-        """Of a product, 0 else."""
+        """FLOPs of a product, 0 else."""
         return 2.0 * self.many * self.m * self.k * self.n
 
     @property
     def sizes(self) -> tuple[float, ...]:
-        """What its time is a sum over, each times a rate: one call, then FLOPs and numbers of a product, or bytes."""
+        """The sizes whose sum, each times a rate, is its time: one call, then FLOPs and numbers of a product, or bytes."""
         if self.kind not in PRODUCT_KINDS:
             return 1.0, float(self.bytes)
         many, m, k, n = self[3:7]
@@ -51,7 +51,7 @@ class Operation(NamedTuple):
 
 @dataclass
 class Part:
-    """What one part of the model does in one micro-batch.
+    """The work of one part of the model in one micro-batch.
 
     Attributes:
         kept: bytes that the forward pass keeps for the backward one.

@@ -1,4 +1,4 @@
-"""What an engine will settle by the memory there is: the run's own rule, with a trace in place of its two passes."""
+"""Settle what an engine decides by the memory there is: the run's own rule, with a trace in place of its two passes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.forecasting.trace import trace
 
 
 class Settled(NamedTuple):
-    """What a run will begin with.
+    """The micro-batch and memory plan that a run will begin with.
 
     Attributes:
         rows: of a micro-batch, at most; None for any number.

@@ -34,7 +34,7 @@ LENGTHS = 3
 """Row lengths that are traced at most; the cost of those between lies on straight lines."""
 
 MODEL_COMPILE_SECONDS = 35.0
-"""Of a processor, that compiling a model takes, and an optimizer's step (LOG.md, 2026-11-21). Of eight recipes in
+"""Processor seconds that compiling a model takes (LOG.md, 2026-11-21). Of eight recipes in
 docs/results/forecast.json 15 to 47: timing three kernels on the machine and counting those of a trace was 58% off, 35
 seconds are 34%."""
 

@@ -1,4 +1,4 @@
-"""How long every kernel of a real training step takes, and the line through equal ones of different sizes."""
+"""Seconds of every kernel of a real training step, and the line through equal ones of different sizes."""
 
 from __future__ import annotations
 

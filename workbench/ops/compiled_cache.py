@@ -18,7 +18,7 @@ import torch
 from workbench.ops.remembered import recalled, remember, subject_of
 
 PROBE = "instructions"
-"""Of the file in which it is remembered that all are usable."""
+"""Name of the file that says that all are usable."""
 # What the dynamic loader says of a file that ends too early, or that is empty.
 _DAMAGED = re.compile(r"(/[^\n]+?\.so): (?:file too short|invalid ELF header|cannot read file data)")
 

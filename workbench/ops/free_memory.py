@@ -1,4 +1,4 @@
-"""How much memory a process may still take, and whether an error says that there was not enough."""
+"""Read the memory that a process may still take, and recognise errors of running out of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FILES = {
     "": ("memory.max", "memory.current", "memory.stat"),
     "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat"),
 }
-"""Of a control group: limit, use, and what it consists of; version 2, and 1, where memory has groups of its own."""
+"""Files of a control group: limit, use, and what it consists of; version 2, and 1, where memory has groups of its own."""
 
 
 def free_bytes(device: torch.device, at_peak: bool = False) -> int:
@@ -85,7 +85,7 @@ def own_sizes() -> dict[str, int]:
 
 
 def ran_out(error: BaseException) -> bool:
-    """Whether an error means that memory ran out."""
+    """Return True if an error means that memory ran out."""
     # By its words, too: on a CPU torch reports it as a plain RuntimeError.
     text = str(error)
     words = "not enough memory" in text or "can't allocate memory" in text

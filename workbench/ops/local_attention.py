@@ -88,7 +88,7 @@ def in_chunks(
     causal: bool,
     dropout: float,
 ) -> Tensor:
-    """What ``attention`` gives within a window, (B, H, T, E), computed chunk by chunk.
+    """Return ``attention`` within a window, (B, H, T, E), computed chunk by chunk.
 
     Args:
         attention: any of ``ops.attention.ATTENTION``.

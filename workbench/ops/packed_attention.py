@@ -52,7 +52,7 @@ def flex(q_BHTE: Tensor, k_BHTE: Tensor, v_BHTE: Tensor, blocks: Any) -> Tensor:
 
 
 class Pieces(NamedTuple):
-    """Where the pieces of documents begin in the flattened rows.
+    """Return the places where pieces of documents begin in the flattened rows.
 
     Attributes:
         cuts_P1: int32, first positions of all pieces, and the end of the last.
@@ -66,7 +66,7 @@ class Pieces(NamedTuple):
 
 
 def varlen_layout(documents_BT: Tensor, causal: bool) -> Pieces:
-    """Where pieces begin; how many there are is read from the device, which waits for it once a batch."""
+    """Return the places where pieces begin; how many there are is read from the device, which waits for it once a batch."""
     begins_BT = torch.ones_like(documents_BT, dtype=torch.bool)
     begins_BT[:, 1:] = documents_BT[:, 1:] != documents_BT[:, :-1]
     cuts_P = begins_BT.flatten().nonzero()[:, 0]

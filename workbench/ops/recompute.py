@@ -107,7 +107,7 @@ class KeptBytes:
 
 
 def _generator_state(device: torch.device) -> Tensor:
-    """Of the default generator; on a GPU, too, a tensor of the host, so nothing waits."""
+    """Return the state of the default generator; on a GPU, too, a tensor of the host, so nothing waits."""
     return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
 

@@ -23,7 +23,7 @@ from workbench.ops.timing import LEAST_ROUNDS, Sample, measure
 FOLDER = "measured"
 """Inside the cache folder: one JSON file per measurement."""
 MOMENT = "%Y-%m-%dT%H:%M:%SZ"
-"""How a file writes a time, UTC."""
+"""Format of a time in files, UTC."""
 BAND = 0.25
 """Share by which a few rounds must differ from a remembered time to contradict it."""
 
@@ -151,7 +151,7 @@ def recheck(benchmark: Benchmark, folder: Path | None) -> Contradiction | None:
 
 
 def contradiction(remembered: Mapping[str, float], seen: Mapping[str, float]) -> str:
-    """Why ``seen`` refutes ``remembered``, both in seconds by candidate; empty if it does not.
+    """Return the reason why ``seen`` refutes ``remembered``, both in seconds by candidate; empty if it does not.
 
     Two things no busy moment causes: a candidate is faster than remembered, or, in rounds that the candidates share,
     the remembered best is not the fastest. A single candidate that is slower than remembered may be a busy moment, and
@@ -206,7 +206,7 @@ def remember(
 
 
 def subject_of(device: torch.device, threads: int | None = None, **more: Any) -> dict[str, Any]:
-    """What every measurement depends on: torch, the device, its instructions, the threads.
+    """Return the facts that every measurement depends on: torch, the device, its instructions, the threads.
 
     Args:
         device: measured on.

@@ -45,7 +45,7 @@ class Timing:
 
     @property
     def settled(self) -> bool:
-        """Whether the two halves of the rounds agree."""
+        """Return True if the two halves of the rounds agree."""
         return self.disagreement <= AGREEMENT
 
 

@@ -19,9 +19,9 @@ from workbench.choices.execution.native import Native, NativeEngine
 from workbench.ops.remembered import FOLDER, recalled, remember, subject_of
 
 SECONDS = 30.0
-"""That a calibration takes at most, the start of its process and the reading of prepared data included."""
+"""Seconds that a calibration takes at most, the start of its process and the reading of prepared data included."""
 END_SECONDS, GRACE_SECONDS = 2.0, 15.0
-"""Of them, for the process to end; and beyond them, for a step that is under way: then the calibration is given up."""
+"""Seconds of them for the process to end; seconds beyond them for a step under way, before the calibration fails."""
 MEMORY_SECONDS = 86_400.0
 """A plan is used again for a day: by then a busy moment that bent it is over."""
 NAME, VERSION = "plan", 1
@@ -105,7 +105,7 @@ class Planned(Execution):
 
     @property
     def most_time(self) -> float | None:
-        """Of a step, as a multiple of one with the defaults, for the least memory; None where the fastest is asked."""
+        """Most time of a step, as a multiple of one with the defaults; None where the fastest knobs are asked."""
         return None
 
     def settled(self, knobs: Mapping[str, Any]) -> Native:

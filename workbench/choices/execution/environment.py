@@ -33,10 +33,10 @@ Say = Callable[[int, str], None]
 """Called with the number of steps done and a line on what happens now."""
 
 STEPS = ("making the environment", "fetching packages", "installing packages", "compiling and testing")
-"""What an installation does, in this order."""
+"""Stages of an installation, in this order."""
 
 FREE_GIB = 3.0
-"""Of disk space that an installation takes at its largest, wheels included (measured: 2.1 GiB)."""
+"""Bytes of disk that an installation takes at its largest, wheels included (measured: 2.1 GiB)."""
 
 _PROBE = """
 import importlib.metadata as m, json, sys
@@ -47,7 +47,7 @@ print(json.dumps({"python": "%d.%d" % sys.version_info[:2], "packages": found}))
 
 @dataclass(frozen=True)
 class EngineEnvironment:
-    """What stands in an engine's environment, and how it is built, looked at and removed.
+    """The environment of an engine: its contents, and building, looking at and removing it.
 
     Attributes:
         name: of the engine.
@@ -79,15 +79,15 @@ class EngineEnvironment:
 
     @property
     def way_out(self) -> str:
-        """What to do about a problem."""
+        """Say how to solve a problem."""
         return f"run `workbench engines install {self.name}`"
 
     def problem(self) -> str:
-        """Why nothing can be trained there, in one sentence with the way out; empty when all is well."""
+        """Return the reason why nothing can be trained there, with the way out; empty when all is well."""
         return self.lacking() or self._problem_of(self._probe())
 
     def lacking(self) -> str:
-        """That it is not, or half installed; empty where it is. Starts no process, which :meth:`problem` does."""
+        """Say that it is not, or half installed; empty where it is. Starts no process; :meth:`problem` does."""
         engine = f"engine '{self.name}'"
         if not self.folder.exists():
             return f"{engine} is not installed; {self.way_out}"
@@ -96,7 +96,7 @@ class EngineEnvironment:
         return ""
 
     def _problem_of(self, found: dict[str, Any] | None) -> str:
-        """Of what :meth:`_probe` found in a finished environment."""
+        """Return the problem of a finished environment, from the findings of :meth:`_probe`; empty without one."""
         engine, anew = f"engine '{self.name}'", f"{self.way_out} again, it is then built anew"
         if found is None:
             return f"the Python of {engine} no longer starts ({self.python}); {anew}"
@@ -124,7 +124,7 @@ class EngineEnvironment:
         return self.python
 
     def variables(self) -> dict[str, str]:
-        """What a process there needs in its environment to import this very package, and nothing else from here."""
+        """Return the variables that a process there needs to import this very package, and nothing else from here."""
         package = Path(__file__).resolve().parents[2]
         # A folder with a link in it, not the package's parent: site-packages would bring along all that is in there.
         link = self.folder / "sources" / hashlib.sha256(str(package).encode()).hexdigest()[:12] / package.name
@@ -243,7 +243,7 @@ class EngineEnvironment:
         return fitting[0]
 
     def _version(self, python: str) -> str:
-        """Of an interpreter that can make environments, as ``3.11``; empty where it cannot or does not start."""
+        """Return the version of an interpreter that can make environments, as ``3.11``; empty for any other."""
         command = [python, "-I", "-c", "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"]
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()

@@ -1,4 +1,4 @@
-"""What lets ORTModule 1.19.2 (September 2024, the last release with training) run beside today's torch.
+"""Adapter that lets ORTModule 1.19.2 (September 2024, the last release with training) run beside today's torch.
 
 :func:`adapt` runs once, before ``onnxruntime.training`` is imported. ORTModule traces a module with torch's TorchScript
 exporter; that exporter still ships, under new names, and its output is what ORT's passes have to understand.
@@ -23,7 +23,7 @@ VARIABLES = {
     # Its C++ extension does not compile against torch 2.13.
     "ORTMODULE_ENABLE_CUSTOM_AUTOGRAD": "0",
 }
-"""What ORTModule reads from the environment when it is imported."""
+"""Variables that ORTModule reads when it is imported."""
 
 
 @functools.cache

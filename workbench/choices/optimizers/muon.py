@@ -16,10 +16,10 @@ from workbench.choices.optimizers.tensorwise import Group, MatrixOptimizer, Stat
 # Shape legend: N matrices, R rows, C columns.
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of the quintic X <- a X + (b A + c A^2) X, A = X X^T: steepest at 0 among those that keep [0, 1] near 1 (Jordan)."""
+"""(a, b, c) of X <- a X + (b A + c A^2) X, A = X X^T: steepest at 0 among those that keep [0, 1] near 1 (Jordan)."""
 
 SCALINGS = ("spectral", "match_rms_adamw")
-"""How the step depends on the shape: sqrt(max(1, R / C)) as published first, or 0.2 sqrt(max(R, C)), which gives the
+"""Scalings of the step with the shape: sqrt(max(1, R / C)) as published first, or 0.2 sqrt(max(R, C)), which gives the
 entries the root mean square of a typical AdamW update, so that AdamW's learning rate and decay can be kept."""
 
 

@@ -1,4 +1,4 @@
-"""What an optimizer choice is: knobs, schedules and a plain torch optimizer at the end."""
+"""The base of the optimizer choices: knobs, schedules and a plain torch optimizer at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the optimizers written here share: float32 state per tensor, steps counted per tensor, pieces that fit a cache.
+"""The base of the optimizers written here: float32 state per tensor, steps counted per tensor, pieces that fit a cache.
 
 Libraries count steps per group and keep state in the parameter's type. Here layers are dropped, frozen and grown: a
 tensor that first gets a gradient at step 500 needs the bias correction of its own first step.
@@ -33,7 +33,7 @@ _LEGAL: tuple[tuple[str, Callable[[float], bool], tuple[str, ...]], ...] = (
     ("in [0, 1)", lambda number: 0 <= number < 1, ("betas", "beta1", "momentum")),
     (">= 1", lambda number: number >= 1, ("steps", "every", "longest_side")),
 )
-"""What is legal, its test, and the settings of the optimizers here that it goes for."""
+"""Legal ranges, their tests, and the settings that they hold for."""
 
 
 class TensorwiseOptimizer(torch.optim.Optimizer):
