@@ -210,7 +210,7 @@ def _sort(func: Any) -> str:
 
 
 def _description(value: Any) -> Any:
-    """Return the part of an argument that decides the shape of a result; plain numbers do so by their type, or as a size."""
+    """Return the part of an argument that decides a result's shape; plain numbers do so by type, or as a size."""
     if isinstance(value, Tensor):
         return value.dtype, value.shape, value.stride()
     if isinstance(value, (tuple, list)):

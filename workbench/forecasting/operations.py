@@ -42,7 +42,7 @@ class Operation(NamedTuple):
 
     @property
     def sizes(self) -> tuple[float, ...]:
-        """The sizes whose sum, each times a rate, is its time: one call, then FLOPs and numbers of a product, or bytes."""
+        """Sizes whose sum, each times a rate, is its time: one call, then FLOPs and numbers of a product, or bytes."""
         if self.kind not in PRODUCT_KINDS:
             return 1.0, float(self.bytes)
         many, m, k, n = self[3:7]

@@ -20,7 +20,7 @@ Attention = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 
 
 def document_bias(documents_BT: Tensor, causal: bool, dtype: torch.dtype) -> Tensor:
-    """Return the term that is added to attention logits so that a position sees its own document only (and its past, if causal).
+    """Return what attention logits gain so that a position sees its own document only (and its past, if causal).
 
     Built once per batch and shared by all layers and heads. A position always sees itself, so no row of logits is
     entirely -inf.

@@ -18,7 +18,7 @@ _FILES = {
     "": ("memory.max", "memory.current", "memory.stat"),
     "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat"),
 }
-"""Files of a control group: limit, use, and what it consists of; version 2, and 1, where memory has groups of its own."""
+"""Files of a control group: limit, use, and its parts; version 2, and 1, where memory has groups of its own."""
 
 
 def free_bytes(device: torch.device, at_peak: bool = False) -> int:

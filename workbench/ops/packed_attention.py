@@ -66,7 +66,7 @@ class Pieces(NamedTuple):
 
 
 def varlen_layout(documents_BT: Tensor, causal: bool) -> Pieces:
-    """Return the places where pieces begin; how many there are is read from the device, which waits for it once a batch."""
+    """Return the places where pieces begin; how many there are is read from the device, a wait once a batch."""
     begins_BT = torch.ones_like(documents_BT, dtype=torch.bool)
     begins_BT[:, 1:] = documents_BT[:, 1:] != documents_BT[:, :-1]
     cuts_P = begins_BT.flatten().nonzero()[:, 0]
