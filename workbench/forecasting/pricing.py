@@ -17,10 +17,11 @@ pages are then filled with zeros one by one as they are touched (glibc's largest
 
 CALL_SECONDS = 6e-6
 """Seconds of an operation beside its kernel: Python and autograd. Between 5e-6 and 8e-6 the mean error over the 32
-recipes of docs/results/forecast.json moves by half a point; fitting this and three factors to whole steps saved no more."""
+recipes of docs/results/forecast.json moves by half a point; fitting this and three factors to whole steps saved no
+more."""
 FUSED_SHARE = 0.6
-"""Share of the time that kernels between products take beyond their calls: the rest when neighbours are compiled into one.
- Mean error over the compiled recipes of docs/results/forecast.json: 9.7%. Timing compiled kernels on the machine
+"""Share of the time that kernels between products take beyond their calls: the rest when neighbours are compiled into
+one. Mean error over the compiled recipes of docs/results/forecast.json: 9.7%. Timing compiled kernels on the machine
 and following every tensor from one to the next gave 9.9%."""
 
 
