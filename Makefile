@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 KERNELS := $(VENV)/.kernels
 
-.PHONY: demo test kernels quick test-avx2 test-engines durations lab check lint types fuzz bench frontend pictures browser compat clean
+.PHONY: demo test test-all kernels quick test-avx2 test-engines durations lab check lint types fuzz bench frontend pictures browser compat clean
 
 demo: $(STAMP)
 	$(BIN)/python -m workbench demo
@@ -24,18 +24,25 @@ lab: $(STAMP)
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # A test that fails gets one more try: browsers and processes share two cores. The log and the summary name it (RERUN).
-TESTS := $(PYTEST) --reruns 1 --reruns-delay 2 -rRfE
+RERUN := --reruns 1 --reruns-delay 2 -rRfE
+# Long proofs of what shorter tests cover are marked `extended`: compiled twins, whole corpora, other front ends.
+TESTS := $(PYTEST) $(RERUN) -m "not extended"
 
 check: $(KERNELS) lint types
 	$(TESTS)
 
+# Everything, long proofs included: before a release.
+test-all:
+	$(MAKE) -j2 $(KERNELS) lint types browser
+	$(PYTEST) $(RERUN)
+
 # Before every commit: what starts no process, opens no browser and takes no time.
 quick: lint types
-	$(PYTEST) -m "not process and not browser and not slow"
+	$(PYTEST) -m "not process and not browser and not slow and not extended"
 
 # As on a processor without AVX-512: what passes by the luck of one instruction set fails here.
 test-avx2: $(STAMP)
-	ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 $(PYTEST) -m "not browser"
+	ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 $(PYTEST) -m "not browser and not extended"
 
 # Of engines with a Python of their own: builds it once (minutes, 1.1 GiB), then trains there for real.
 test-engines: $(STAMP)
