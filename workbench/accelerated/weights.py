@@ -31,7 +31,7 @@ def load_into(folder: RunFolder, model: nn.Module, step: int | None = None) -> n
     """
     if not isinstance(model, nn.Module):
         raise RunError(f"load_into takes a model, a torch.nn.Module, got {type(model).__name__}")
-    if not (recipe := Recipe.load(folder.recipe)).architecture.stands_for:
+    if not (recipe := Recipe.load(folder.recipe)).architecture.placeholder:
         raise RunError(
             f"run '{folder.id}' has its model from a recipe, and load_into is for models of your own; write it with "
             f"`workbench export {folder.id} FOLDER`, and load that as its README says"

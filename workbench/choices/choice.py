@@ -70,9 +70,9 @@ class Choice(BaseModel):
     provides: ClassVar[tuple[str, ...]] = ()
     # Of a choice that stands for an object of the user's (``workbench.accelerate``): a recipe is read with it, but none
     # is composed or launched, since the object is in no file.
-    stands_for: ClassVar[str] = ""
+    placeholder: ClassVar[str] = ""
     # False for a choice that only this program makes: read and launched with a recipe, never composed.
-    offered: ClassVar[bool] = True
+    listed: ClassVar[bool] = True
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -84,7 +84,7 @@ class Choice(BaseModel):
             # The same module may define a kind again (a notebook cell run twice, importlib.reload).
             if other is not None and other.__module__ != cls.__module__:
                 raise TypeError(f"{cls.axis}.kind '{field.default}' is already defined by {other.__module__}")
-            if lacking := [] if cls.stands_for else [f"{name}()" for name in cls.provides if _inherits(cls, name)]:
+            if lacking := [] if cls.placeholder else [f"{name}()" for name in cls.provides if _inherits(cls, name)]:
                 kind = f"{cls.axis}.kind '{field.default}'"
                 raise TypeError(f"{kind}, {cls.__module__}.{cls.__qualname__}, lacks {', '.join(lacking)}")
             known[field.default] = cls
@@ -205,7 +205,7 @@ def _load_plugins() -> None:
 def _kinds_with(axis: str, knob: str) -> list[str]:
     """Registered kinds of an axis that have this knob and can be chosen."""
     known = _REGISTRY.get(axis, {}).items()
-    return [kind for kind, model in known if knob in model.model_fields and model.offered and not model.stands_for]
+    return [kind for kind, model in known if knob in model.model_fields and model.listed and not model.placeholder]
 
 
 def registry(axis: str) -> Mapping[str, type[Choice]]:
@@ -214,7 +214,7 @@ def registry(axis: str) -> Mapping[str, type[Choice]]:
     Raises:
         ValueError: no such axis.
     """
-    return {kind: model for kind, model in readable(axis).items() if model.offered and not model.stands_for}
+    return {kind: model for kind, model in readable(axis).items() if model.listed and not model.placeholder}
 
 
 def readable(axis: str) -> Mapping[str, type[Choice]]:

@@ -23,7 +23,7 @@ def _gone(what: str) -> RecipeError:
 class OwnModel(Architecture):
     """A torch model of the user's: which class it is, and where its layers are."""
 
-    stands_for: ClassVar[str] = "a model"
+    placeholder: ClassVar[str] = "a model"
     kind: Literal["own_model"] = "own_model"
     model: str = knob("", "class of the model")
     parameters: int = knob(0, "numbers in its parameters, frozen ones included", ge=0)
@@ -62,7 +62,7 @@ class OwnModel(Architecture):
 class OwnLoss(Objective):
     """A loss of the user's: the model's own, or a function of model and batch."""
 
-    stands_for: ClassVar[str] = "a loss"
+    placeholder: ClassVar[str] = "a loss"
     kind: Literal["own_loss"] = "own_loss"
     loss: str = knob("", "name of the function, or `model(**batch).loss`")
 
@@ -82,7 +82,7 @@ class OwnLoss(Objective):
 class OwnLoader(Data):
     """Batches of the user's, as a loader gives them."""
 
-    stands_for: ClassVar[str] = "a loader"
+    placeholder: ClassVar[str] = "a loader"
     kind: Literal["own_loader"] = "own_loader"
     loader: str = knob("", "class of the loader")
     dataset: str = knob("", "class of what it reads; empty where it does not say")

@@ -228,7 +228,7 @@ class Recipe(BaseModel):
     @property
     def objects(self) -> list[str]:
         """The parts that stand for the user's own objects, as in runs of ``workbench.accelerate``."""
-        return [choice.stands_for for axis in AXES if (choice := getattr(self, axis)).stands_for]
+        return [choice.placeholder for axis in AXES if (choice := getattr(self, axis)).placeholder]
 
     def check_whole(self, run: str = "RUN") -> None:
         """Refuse a recipe that is not enough by itself to launch, to edit or to build a model from.

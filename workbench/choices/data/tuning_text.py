@@ -22,7 +22,7 @@ class TuningText(Data):
     What the corpus itself holds out, on which results are scored, is neither trained on nor scored.
     """
 
-    offered: ClassVar[bool] = False
+    listed: ClassVar[bool] = False
     kind: Literal["tuning_text"] = "tuning_text"
     text: one_of(Data) = knob("embedded", "the corpus; its tokenizer and rows are not used")  # type: ignore[valid-type]
 

@@ -123,7 +123,7 @@ class Planned(Execution):
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Models that only a program holds, and what the native engine refuses with its defaults."""
-        if recipe.architecture.stands_for:
+        if recipe.architecture.placeholder:
             yield Problem(
                 "execution.kind",
                 f"'{self.kind}' tries parts of a recipe in a process of its own, and this model is an object of your "  # type: ignore[attr-defined]

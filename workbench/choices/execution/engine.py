@@ -138,7 +138,7 @@ class Engine:
     def benchmarks(self) -> list[Benchmark]:
         """Measurements that a run relies on; they are checked again when it has settled."""
         # A model of the user's has its own attention.
-        chooses = len(self.attentions) > 1 and not self.recipe.architecture.stands_for
+        chooses = len(self.attentions) > 1 and not self.recipe.architecture.placeholder
         return [self._attention_benchmark()] if chooses else []
 
     def described(self) -> dict[str, Any]:

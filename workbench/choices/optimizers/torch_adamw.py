@@ -19,7 +19,7 @@ class TorchAdamW(AdamW):
     make ``wb.accelerate(model, loader)`` compute what the loop that it replaces did.
     """
 
-    offered: ClassVar[bool] = False
+    listed: ClassVar[bool] = False
     kind: Literal["torch_adamw"] = "torch_adamw"  # type: ignore[assignment]
     schedule: one_of(Schedule) = knob(  # type: ignore[valid-type]
         help="shape of the learning rate, as a factor on lr",
