@@ -269,26 +269,6 @@ def test_the_code_of_a_card_gives_what_the_run_read(
     assert read == [document if masked else document[:-1]]
 
 
-def test_pipelines_fill_masks_and_go_on_with_texts(tiny: Recipe, live: Live, tmp_path: Path) -> None:
-    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer, pipeline
-
-    import workbench.transformers  # noqa: F401  (registers the model type)
-
-    for objective, auto in (("masked", AutoModelForMaskedLM), ("causal", AutoModelForCausalLM)):
-        run, folder = live(tiny.with_(objective=objective)), tmp_path / objective
-        train(run, stop_at=2)
-        assert main([str(run.folder.path), str(folder)]) == 0
-        tokenizer, model = AutoTokenizer.from_pretrained(folder), auto.from_pretrained(folder)
-        if objective == "masked":
-            fill = pipeline("fill-mask", model=model, tokenizer=tokenizer)
-            found = fill(f"amber birch {tokenizer.mask_token} delta", top_k=3)
-            assert len(found) == 3
-            assert all(0 < each["score"] < 1 for each in found)
-        else:
-            text = pipeline("text-generation", model=model, tokenizer=tokenizer)("amber birch", max_new_tokens=4)
-            assert text[0]["generated_text"].startswith("amber birch")
-
-
 def test_a_run_that_is_still_growing_leaves_with_the_layers_it_has(tiny: Recipe, live: Live, tmp_path: Path) -> None:
     from transformers import AutoConfig
 

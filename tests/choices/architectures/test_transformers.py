@@ -25,10 +25,11 @@ from workbench.recipes.recipe import Recipe
 
 FAMILIES = [
     ("bert", False), ("bert", True), ("roberta", False), ("distilbert", False), ("modernbert", False),
-    ("electra", False), ("deberta-v2", False), ("gpt2", True), ("llama", True), ("opt", True), ("gpt_neox", True),
-    ("qwen2", True), ("mpt", True), ("gemma2", True), ("roformer", False), ("rembert", False),
-    ("megatron-bert", False), ("codegen", True), ("gptj", True),
+    ("electra", False), ("gpt2", True), ("llama", True), ("opt", True), ("gpt_neox", True), ("qwen2", True),
 ]  # fmt: skip
+RARE = [("deberta-v2", False), ("mpt", True), ("gemma2", True), ("roformer", False), ("rembert", False),
+        ("megatron-bert", False), ("codegen", True), ("gptj", True)]  # fmt: skip
+FAMILIES += [pytest.param(*each, marks=pytest.mark.extended) for each in RARE]  # type: ignore[misc]
 every_family = pytest.mark.parametrize(("family", "causal"), FAMILIES)
 SHAPE = {"layers": 3, "width": 32, "heads": 4}
 FULL = LayerPlan.full(3)
@@ -197,7 +198,9 @@ def test_one_parameter_has_one_name_and_layers_are_the_matrices() -> None:
     assert "backbone.embedding.weight" in {name for g in groups if g["role"] == "embedding" for name in g["names"]}
 
 
-@pytest.mark.parametrize(("family", "causal"), [("bert", False), ("llama", True), ("modernbert", False)])
+@pytest.mark.parametrize(
+    ("family", "causal"), [("modernbert", False), pytest.param("llama", True, marks=pytest.mark.extended)]
+)
 def test_layers_compile_whole_and_share_their_graphs(family: str, causal: bool) -> None:
     from torch._dynamo.testing import CompileCounter
 

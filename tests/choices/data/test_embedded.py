@@ -114,6 +114,7 @@ def test_shingles_are_values_of_a_polynomial_within_each_paragraph():
         assert sampled_shingles(paragraphs) == [[value for value in each if value % 4 == 0] for each in values]
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_the_whole_corpus_is_large_and_soon_made(
     embedded_seconds: float, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
