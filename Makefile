@@ -31,12 +31,12 @@ TESTS := $(PYTEST) $(RERUN) -m "not extended"
 check: $(KERNELS) lint types
 	$(TESTS)
 
-# Everything, long proofs included: before a release.
+# Everything, long proofs and the engines that have a Python of their own included: before a release.
 test-all:
 	$(MAKE) -j2 $(KERNELS) lint types browser
-	$(PYTEST) $(RERUN)
+	WORKBENCH_TEST_ENGINES=$(CURDIR)/.venv-engines $(PYTEST) $(RERUN)
 
-# Before every commit: what starts no process, opens no browser and takes no time.
+# Before every commit: the tests that start no process, open no browser and take under a second.
 quick: lint types
 	$(PYTEST) -m "not process and not browser and not slow and not extended"
 
@@ -44,7 +44,7 @@ quick: lint types
 test-avx2: $(STAMP)
 	ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 $(PYTEST) -m "not browser and not extended"
 
-# Of engines with a Python of their own: builds it once (minutes, 1.1 GiB), then trains there for real.
+# Engines that have a Python of their own: builds it once (minutes, 1.1 GiB), then trains in it.
 test-engines: $(STAMP)
 	WORKBENCH_TEST_ENGINES=$(CURDIR)/.venv-engines $(BIN)/python -m pytest tests/choices/execution/test_onnxruntime.py -rs
 
