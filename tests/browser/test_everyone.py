@@ -105,15 +105,15 @@ def enter(knob: Locator, text: str) -> None:
     box.press("Tab")
 
 
-SCREENS = {"laptop": (1280, 720), "narrow": (496, 800), "4k": (3840, 2160)}
+SCREENS = {"laptop": (1280, 720), "narrow": (496, 800)}
 """Name -> width and height in CSS pixels. Narrow: a notebook about 420 pixels wide."""
 
 
 # To bring the Lab into its states takes longest. What axe finds of names and roles is the same in every theme, and what
-# is tight is so where there is little room: a large screen is looked at in one state.
+# is tight is so where there is little room.
 @pytest.mark.parametrize(
     ("screen", "theme", "rules"),
-    [("laptop", "JupyterLab Light", None), ("narrow", "JupyterLab Dark", COLOURS), ("4k", "JupyterLab Light", COLOURS)],
+    [("laptop", "JupyterLab Light", None), ("narrow", "JupyterLab Dark", COLOURS)],
     ids=list(SCREENS),
 )
 def test_axe_finds_nothing_serious_and_nothing_sticks_out_or_is_cut(
@@ -125,7 +125,7 @@ def test_axe_finds_nothing_serious_and_nothing_sticks_out_or_is_cut(
     if screen == "narrow":
         expect(lab.locator(".jp-NotebookPanel")).to_have_css("width", re.compile("^4[12][0-9]px$"))
     found: list[str] = []
-    for state, changed in states(lab) if screen != "4k" else [("form and live view", ROOTS)]:
+    for state, changed in states(lab):
         found += violations(lab, state, rules, changed)
         # Plots follow their panels with the next frames.
         found += [f"{state}: {what}" for what in still(lab, lambda: unfit(lab))]

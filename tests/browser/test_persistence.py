@@ -165,6 +165,7 @@ class Memory:
         return {name: metrics[name] for name in ("JSHeapUsedSize", "Nodes", "JSEventListeners")}
 
 
+@pytest.mark.extended
 def test_a_cell_run_ten_times_leaves_no_memory(new_page: Open, server: Server, run: Run) -> None:
     page = new_page()  # nothing that others have left in it goes meanwhile
     write_notebook(server.root / "again.ipynb", [f"import workbench as wb\nwb.Run({run.id!r}).watch()", LOOK])

@@ -101,6 +101,7 @@ def test_a_run_is_steered_resumed_and_forked_while_the_kernel_stands_still(
     assert notebook.complaints == []
 
 
+@pytest.mark.extended
 def test_the_view_moves_while_no_thread_of_the_kernel_can(page: Page, server: Server, run: Run) -> None:
     # One opcode that holds Python's lock for long: not even the reader thread gets a turn.
     notebook = open_view(page, server, run, "locked.ipynb", "held = 3 ** 20_000_000 % 7; held = sum(range(10**10))")
@@ -108,18 +109,6 @@ def test_the_view_moves_while_no_thread_of_the_kernel_can(page: Page, server: Se
     page.wait_for_timeout(2000)
     moves(page)
     moves(page)
-
-
-def test_the_view_moves_and_is_steered_after_the_kernel_was_restarted(page: Page, server: Server, run: Run) -> None:
-    notebook = open_view(page, server, run, "restarted.ipynb")
-    notebook.restart_kernel()
-    moves(page)
-    page.get_by_role("button", name=re.compile("^Pause: ")).click()
-    expect(page.locator(".wb-pill")).to_have_text("paused")
-    page.get_by_role("button", name=re.compile("^Resume: ")).click()
-    expect(page.locator(".wb-pill")).to_have_text("running")
-    moves(page)
-    assert notebook.complaints == []
 
 
 def test_of_two_pages_one_steers_and_the_other_may_take_over(

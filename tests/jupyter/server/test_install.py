@@ -45,6 +45,7 @@ def test_the_package_takes_its_configuration_to_where_servers_look() -> None:
     assert (REPOSITORY / source / "workbench.json").is_file()
 
 
+@pytest.mark.extended
 def test_a_wheel_brings_both_extensions(tmp_path: Path) -> None:
     builder = pytest.importorskip("hatchling.builders.wheel", reason="needs hatchling, which builds the wheel")
     wheel = next(builder.WheelBuilder(str(REPOSITORY)).build(directory=str(tmp_path), versions=["standard"]))

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.jupyter.live import run_folder, until
-from workbench.jupyter.feed import wire
 from workbench.jupyter.watch.feed import Feed
 from workbench.store.folder import RunFolder
 from workbench.store.state import write_state
@@ -118,17 +117,6 @@ def test_eager_pages_are_answered_at_most_once_per_period(feed: Feed, page: Page
     assert 2 <= len(page.messages) <= (time.monotonic() - started) / 0.05 + 2
 
 
-def test_a_rewind_sends_everything_again(feed: Feed, page: Page, writer: TelemetryWriter) -> None:
-    for step in range(1, 6):
-        writer.scalars(step, step, step, loss=1.0)
-    writer.flush()
-    feed.resync()
-    until(lambda: page.types() == ["snapshot"])
-    writer.rewind(2)
-    until(lambda: page.types()[-1] == "snapshot" and len(page.messages) == 2)
-    assert page.rows() == 2
-
-
 def test_it_stops_when_the_run_ended_and_the_last_word_was_sent(
     feed: Feed, page: Page, folder: RunFolder, writer: TelemetryWriter
 ) -> None:
@@ -147,18 +135,6 @@ def test_it_stops_when_the_run_ended_and_the_last_word_was_sent(
     feed.resync()  # a page that is opened later
     until(lambda: len(page.messages) == count + 1 and not feed.running)
     assert page.rows() == 1
-
-
-def test_a_long_run_is_decimated(folder: RunFolder, page: Page, feed: Feed) -> None:
-    lines = b"".join(
-        b'{"seq":%d,"step":%d,"seconds":%d,"tokens":%d,"loss":3.5}\n' % (i, i, i, i) for i in range(100_000)
-    )
-    folder.telemetry.mkdir()
-    (folder.telemetry / "scalars.jsonl").write_bytes(lines)
-    feed.resync()
-    until(lambda: bool(page.messages) and bool(page.kept))
-    assert page.messages[0]["runs"][0]["clock"] == wire.SNAPSHOT_POINTS
-    assert 0 < len(page.kept[0]) <= wire.SNAPSHOT_BYTES
 
 
 def test_a_reading_error_is_told_once_and_reading_goes_on(

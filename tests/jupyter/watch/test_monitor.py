@@ -352,6 +352,7 @@ def test_no_runs_is_an_error_that_says_what_to_do() -> None:
         Monitor([])
 
 
+@pytest.mark.extended
 def test_twenty_widgets_leave_no_thread_and_no_memory_behind(run: Run) -> None:
     def feeds() -> list[threading.Thread]:
         return [thread for thread in threading.enumerate() if thread.name == "workbench-feed"]
