@@ -26,7 +26,7 @@ _EXAMPLE = 'the request must be a JSON object, for example {"verb": "stop"}'
 
 
 def forked_text(folder: RunFolder) -> str:
-    """What a fork that was just launched does, in words: one that waits for its turn goes on from nothing yet."""
+    """Return words for a fork that was just launched: one that waits for its turn goes on from nothing yet."""
     fork = Run(folder)
     origin = fork.origin
     does = "goes on" if origin is None else f"goes on from step {origin.step}"
@@ -34,7 +34,7 @@ def forked_text(folder: RunFolder) -> str:
 
 
 def steering(folder: RunFolder) -> dict[str, Any]:
-    """What a page needs to steer a run.
+    """Return what a page needs to steer a run.
 
     Returns:
         ``knobs``: what may be set, each with its path, value, help, unit and bounds
@@ -49,7 +49,7 @@ def steering(folder: RunFolder) -> dict[str, Any]:
 
 
 def request_of(value: Any) -> dict[str, Any]:
-    """A request to a run, as a page may make it: ``verb``, for ``set`` and ``check`` also ``path`` and ``value``.
+    """Read a request of a page to a run: ``verb``, for ``set`` and ``check`` also ``path`` and ``value``.
 
     ``controller`` is the page's id; ``hold`` claims the lease for it; ``take_over`` also from somebody else.
 
@@ -68,7 +68,7 @@ def request_of(value: Any) -> dict[str, Any]:
 
 
 def lease_of(value: Any) -> dict[str, Any]:
-    """What a page wants with a run's lease: ``controller``, and ``take_over`` or ``release`` where it says so.
+    """Return what a page wants with a run's lease: ``controller``, and ``take_over`` or ``release`` where it says so.
 
     Raises:
         RunError: that is no such request.
@@ -129,7 +129,7 @@ def hold(folder: RunFolder, request: Mapping[str, Any], name: str = "") -> dict[
 
 
 def refusal(run: Run, error: RunError) -> tuple[str, str]:
-    """What a page is told of a request that failed.
+    """Return what a page is told of a request that failed.
 
     Returns:
         One sentence for people, and a word for programs: ``leased``, ``ended``, or nothing when it made no sense.

@@ -1,4 +1,4 @@
-"""What a page asks of its runs through the kernel: where there is no server extension, or it cannot help.
+"""Requests of a page to its runs through the kernel, where there is no server extension or it cannot help.
 
 A message of the page carries a ``token``; every answer brings it back, so that a page knows its own among those of
 other pages. Anything that takes time happens in a thread.
@@ -25,13 +25,13 @@ from workbench.store import requests
 from workbench.store.state import FINAL
 
 ANSWER_SECONDS = 60.0
-"""How long a run may take to begin; a step of a large model takes some."""
+"""Time that a run may take to begin; a step of a large model takes some."""
 _ENVELOPE = ("type", "token", "run")
 Answer = dict[str, Any]
 
 
 def place_of(root: Path) -> str:
-    """What a page calls a runs folder where it asks the server extension; empty where no server can know of it."""
+    """Return the key of a runs folder at the server extension; empty where no server can know of it."""
     try:
         return register(Path(jupyter_runtime_dir(), NOTES), root)
     # No place for notes (a read-only home): then this kernel serves its pages alone.
@@ -54,7 +54,7 @@ class Steering:
         self._find, self._tell, self._stirred = find, tell, stirred
 
     def receive(self, message: Mapping[str, Any]) -> None:
-        """A message of a page: ``control``, ``lease``, ``fork`` or ``try_fork``; returns at once."""
+        """Take a message of a page: ``control``, ``lease``, ``fork`` or ``try_fork``; returns at once."""
         work = {"control": self._control, "lease": self._lease, "fork": self._fork, "try_fork": self._try_fork}
         does = work.get(str(message.get("type")))
         run = None if does is None else self._find(str(message.get("run")))

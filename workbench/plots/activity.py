@@ -38,7 +38,7 @@ class Stage:
 
 
 def stages(events: Iterable[dict[str, Any]]) -> list[Stage]:
-    """The stages that a run announced, in order.
+    """Return the stages that a run announced, in order.
 
     Example:
         >>> data = {"stage": 2, "stages": 2, "copies": [[3, 1], [4, 2]]}
@@ -67,7 +67,7 @@ def _stage(event: dict[str, Any]) -> Stage:
 def boundary_labels(
     found: Sequence[Stage], where: Sequence[float], reach: tuple[float, float], needs: float = 0.1
 ) -> list[str]:
-    """What is written at each boundary: its label where there is room, else its number alone, else nothing.
+    """Return what is written at each boundary: its label where there is room, else its number alone, else nothing.
 
     Args:
         found: the stages, in order.
@@ -183,7 +183,7 @@ def column_edges(steps_K: Sequence[float] | np.ndarray, boundaries: Sequence[flo
 
 @dataclass(frozen=True)
 class Work:
-    """How much of the model was computed.
+    """Share of the model that was computed.
 
     Attributes:
         forward_LK: share of the micro-batches since the record before in which a layer ran, 0 to 1.
@@ -244,7 +244,7 @@ def work(records: Sequence[dict[str, Any]]) -> Work:
 
 
 def sentence(code: int, layer: int, copies: dict[int, int]) -> str:
-    """What a layer does, after "Layer 7 at step 420: ".
+    """Return what a layer does, after "Layer 7 at step 420: ".
 
     Args:
         layer: counted from 1.

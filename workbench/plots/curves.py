@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from workbench.store.view import RunView
 
 ALL_SCORED = "filled: on all held-out tokens"
-"""What a legend says of the score that a run ends with."""
+"""Legend of the score that a run ends with."""
 X_LABELS = {axis.name: axis.label for axis in AXES}
 _FURTHEST = 200.0
 """Exponents beyond some hundreds overflow: weights are summed over stretches of so many widths."""
@@ -52,13 +52,13 @@ class Curve:
 
     @property
     def last(self) -> float | None:
-        """The latest finite value, if there is one."""
+        """Return the latest finite value, if there is one."""
         finite = self.y_N[np.isfinite(self.y_N)]
         return float(finite[-1]) if len(finite) else None
 
 
 def axes_of(views: Sequence[RunView]) -> dict[str, str]:
-    """The x axes that these runs can be drawn over, with their titles: FLOPs only where a run has recorded them."""
+    """Return the x axes that these runs can be drawn over, with titles; FLOPs only where a run has recorded them."""
     has_flops = any("flops" in record for view in views for record in view.telemetry.scalars[:1])
     return {x: label for x, label in X_LABELS.items() if has_flops or x != "flops"}
 
@@ -132,7 +132,7 @@ def _over_flops(view: RunView, line: Curve) -> Curve:
 
 
 def smooth(line: Curve, share: float = SMOOTHING, *, rate: bool = False) -> Curve:
-    """The mean with weights that fall exponentially on both sides, as the page smooths (``smooth`` in ``series.js``).
+    """Return the mean with weights that fall exponentially on both sides, as ``smooth`` of ``series.js`` does.
 
     Both sides count alike at the beginning, so that the line does not lag behind a loss that falls; towards the end it
     looks back only, or it would end in a spike of noise. Weights fall with the distance in steps, not per sample, so a
@@ -193,7 +193,7 @@ def downsample(line: Curve, points: int = 1200) -> Curve:
 
 
 def x_at_steps(view: RunView, steps_K: Sequence[float], x: str) -> np.ndarray:
-    """Where steps lie on the x axis (K,): records of layers and events carry the step alone.
+    """Return where steps lie on the x axis (K,): records of layers and events carry the step alone.
 
     Returns:
         float64 positions, interpolated between scalar records; the steps themselves for ``x="step"``.

@@ -1,4 +1,4 @@
-"""What all Plotly pictures share: two templates (light, dark), event marks, axis titles."""
+"""Templates (light, dark), event marks and axis titles of all Plotly pictures."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def finish(
 
 
 def _further_legend_px(figure: go.Figure) -> int:
-    """What the legend takes from the plot for runs after the first; those with one entry stand side by side."""
+    """Return what the legend takes from the plot for runs after the first; those with one entry stand side by side."""
     entries = Counter(trace.legendgroup for trace in figure.data if trace.legendgroup and trace.showlegend is not False)
     heights = [_ENTRY_PX * count + _GROUP_GAP_PX for count in entries.values() if count > 1]
     return sum(heights[1:])
@@ -145,7 +145,7 @@ def mark_events(
     whose: str = "",
     colour: str = REFERENCE_COLOUR,
 ) -> None:
-    """A dotted line where a stage, knob change, pause or warning happened; its words on hover in the first panel.
+    """Draw a dotted line where a stage, knob change, pause or warning happened; its words on hover in the first panel.
 
     Args:
         figure: drawn on in place.

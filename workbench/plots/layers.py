@@ -68,13 +68,13 @@ def layers_figure(view: RunView, quantity: str = "state", x: str = "step") -> go
 
 
 def available(view: RunView) -> list[str]:
-    """The quantities that this run has said, in the order of their declaration."""
+    """Return the quantities that this run has said, in the order of their declaration."""
     names = {name for record in view.telemetry.layers for name, value in record.items() if value is not None}
     return [name for name in PER_LAYER if name in names]
 
 
 def _starts(records: list[dict[str, Any]]) -> np.ndarray:
-    """Where stages start among records that may lack a state, (K,)."""
+    """Return where stages start among records that may lack a state, (K,)."""
     if all(record.get("state") for record in records):
         return stage_starts(state_codes(matrix(records, "state")))
     return np.zeros(len(records), bool)
@@ -124,7 +124,7 @@ def _layer_axis(figure: go.Figure, layers: int, **where: int) -> None:
 
 
 def _states(codes_LK: np.ndarray, edges: np.ndarray, steps_K: np.ndarray, texts: list[list[str]]) -> list[go.Heatmap]:
-    """What is seen, a heat map of slices; and above it one without ink, of layers, that answers the pointer."""
+    """Return what is seen, a heat map of slices; and above it one without ink, of layers, that answers the pointer."""
     layers = len(codes_LK)
     ink_CS = np.array([[mark == "#" for mark in state.shape] for state in LAYER_STATES])
     ink_LSK = ink_CS[codes_LK].transpose(0, 2, 1)

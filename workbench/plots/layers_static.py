@@ -41,7 +41,7 @@ ENTRIES = 4
 
 @dataclass(frozen=True)
 class Activity:
-    """What a picture of layer activity shows of one run.
+    """Layer activity of one run, as pictures show it.
 
     Attributes:
         codes_LK: of states. edges: where columns begin and end, (K + 1,), on the x axis.
@@ -60,7 +60,7 @@ class Activity:
 
     @classmethod
     def of(cls, view: RunView, x: str = "step") -> Activity:
-        """Of a run with at least one record that tells the layers' states, over ``step``, ``tokens`` or ``seconds``."""
+        """Read a run with at least one record of its layers' states, over ``step``, ``tokens`` or ``seconds``."""
         records = [record for record in view.telemetry.layers if record.get("state")]
         codes_LK, found = state_codes(matrix(records, "state")), stages(view.telemetry.events)
         columns = chosen_columns(stage_starts(codes_LK), MOST_COLUMNS)
@@ -73,16 +73,16 @@ class Activity:
 
     @property
     def sampled(self) -> str:
-        """That records tell of one step of several, where they do: what chance skips may differ in each of them."""
+        """Return words for records of one step of several; what chance skips may differ in each step."""
         return f", one of every {self.every} steps" if self.every > 1 else ""
 
     @property
     def present(self) -> list[LayerState]:
-        """The states that occur."""
+        """Return the states that occur."""
         return [state for code, state in enumerate(LAYER_STATES) if (self.codes_LK == code).any()]
 
     def draw(self, axes: Axes, needs: float = 0.1) -> None:
-        """The states, layer 1 at the bottom, with boundaries of stages; ``needs``: as in :func:`mark_stages`."""
+        """Draw the states, layer 1 at the bottom, with boundaries of stages; ``needs``: as in :func:`mark_stages`."""
         layers = len(self.codes_LK)
         ink_CS4 = np.array([[_ink(state, mark) for mark in state.shape] for state in LAYER_STATES])
         pixels = ink_CS4[self.codes_LK].transpose(0, 2, 1, 3).reshape(layers * SLICES, -1, 4)
@@ -100,7 +100,7 @@ class Activity:
         mark_stages(axes, self.stages, self.where, labelled, needs)
 
     def legend(self, axes: Axes, fontsize: float, above: float) -> None:
-        """The states that occur, in words, above the panel: a legend of what a method does not do explains nothing."""
+        """Write the states that occur above the panel: a legend of what a method does not do explains nothing."""
         present = self.present
         # Any, because matplotlib's stubs know no handles but artists; a handler draws ours.
         handles: Any = present

@@ -26,7 +26,7 @@ class Level(NamedTuple):
 
 
 def levels_of(views: Sequence[RunView], target: float | None = None) -> list[Level]:
-    """The lines of some runs, ascending; runs on one text share theirs."""
+    """Return the lines of some runs, ascending; runs on one text share theirs."""
     # Rounding merges levels that differ by float noise.
     found = {(name, round(nats, 3)) for view in views for name, nats in view.references.levels.items()}
     found |= {("target", target)} if target is not None else set()

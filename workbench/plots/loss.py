@@ -26,7 +26,7 @@ LOSS_LINES = (
     "Vertical lines: events, such as a changed knob (dotted) or a new stage (dashed); point at one or its "
     "triangle to read which."
 )
-"""What the marks of a picture of losses are, for the words below it."""
+"""Words below a picture of losses on its marks."""
 _HELDOUT_DASH = (2, 4)
 """Between two scores nothing was measured; as on the page."""
 _RAW_OPACITY = 0.45

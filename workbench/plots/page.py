@@ -23,7 +23,7 @@ _HERE = Path(__file__).parent
 
 
 def page_html(title: str, body: str, figures: Mapping[str, go.Figure]) -> str:
-    """A page with everything in it.
+    """Return a page with everything in it.
 
     Args:
         title: plain text. body: HTML, from the header to the footer. figures: by ``place/variant``, see :func:`place`.
@@ -43,7 +43,7 @@ def page_html(title: str, body: str, figures: Mapping[str, go.Figure]) -> str:
 
 
 def experiment_page(name: str, lines: Sequence[str], body: str, version: str, figures: Mapping[str, go.Figure]) -> str:
-    """The page of a race, sweep or tuning.
+    """Return the page of a race, sweep or tuning.
 
     Args:
         name, lines: plain text, above the rest. body: HTML between header and footer. version: that began it.
@@ -71,7 +71,7 @@ def write_page(path: str | Path, page: str) -> Path:
 
 
 def place(name: str, variants: dict[str, str], caption: str) -> str:
-    """Where one figure stands, with a choice of its variants (name -> words)."""
+    """Return where one figure stands, with a choice of its variants (name -> words)."""
     options = "".join(f'<option value="{escape(value)}">{escape(title)}</option>' for value, title in variants.items())
     return (
         f'<figure><div class="controls"><label>show <select>{options}</select></label></div>'

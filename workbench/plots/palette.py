@@ -40,7 +40,7 @@ def placed(views: Sequence[RunView]) -> list[tuple[int, RunView]]:
 
 
 def plotly_dash(dash: Sequence[int]) -> str:
-    """A dash of :mod:`workbench.telemetry.quantities` for Plotly.
+    """Return a dash of :mod:`workbench.telemetry.quantities` for Plotly.
 
     Example:
         >>> plotly_dash((9, 4)), plotly_dash(())

@@ -63,7 +63,7 @@ def write_report(views: Sequence[RunView], path: str | Path) -> Path:
 
 
 def report_html(views: Sequence[RunView]) -> str:
-    """The page as text: tables, figures as JSON, plotly.js once; no address outside the page.
+    """Return the page as text: tables, figures as JSON, plotly.js once; no address outside the page.
 
     Raises:
         ValueError: no runs.
@@ -96,13 +96,13 @@ def _head(views: Sequence[RunView]) -> str:
 
 
 def _steered(view: RunView) -> str:
-    """What was changed while it trained, in a sentence; empty where nothing was."""
+    """Return what was changed while it trained, in a sentence; empty where nothing was."""
     changed = ", ".join(f"{path} {knob}" for path, knob in view.knobs.steered.items())
     return changed and f"{plain(view.name)} was steered: {changed}."
 
 
 def _forked(view: RunView) -> str:
-    """Where a fork comes from and what was changed, in a sentence; empty for a run that began by itself."""
+    """Return where a fork comes from and what was changed, in a sentence; empty for a run that began by itself."""
     origin = view.origin
     if origin is None:
         return ""
@@ -124,7 +124,7 @@ def _ahead(views: Sequence[RunView]) -> str:
 
 
 def _recipes(views: Sequence[RunView]) -> str:
-    """The recipe of one run, or what differs between several, with every knob folded away below."""
+    """Return the recipe of one run, or what differs between several, with every knob folded away below."""
     several = len(views) > 1
     heading = "What differs between the recipes" if several else "Recipe"
     tables = recipe_table(views, differing_only=True) if several else choices_table(views[0].recipe, views[0].knobs)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from workbench.store.view import RunView
 
 OTHER, OTHER_COLOUR = "other", "#BBBBBB"
-"""What the parts of a step do not explain."""
+"""Time of a step that its parts do not explain."""
 
 
 def speed_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:

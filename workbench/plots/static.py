@@ -82,7 +82,7 @@ def summary_png(views: Sequence[RunView]) -> bytes:
 
 
 def summary_html(views: Sequence[RunView]) -> str:
-    """The facts as a table and the picture as a data URI: no script, every name escaped.
+    """Return the facts as a table and the picture as a data URI: no script, every name escaped.
 
     Reads on GitHub, in nbconvert and in JupyterLab without a kernel; colours are inherited from the page. Runs that
     ended before their first step have no picture.
@@ -99,7 +99,7 @@ def _summary_html(views: Sequence[RunView], picture: bytes) -> str:
 
 
 def image_html(png: bytes, described: str) -> str:
-    """A picture in the HTML itself: an attachment or a file beside a notebook is lost when it is mailed or converted.
+    """Return a picture in the HTML itself: a file beside a notebook is lost when it is mailed or converted.
 
     Args:
         described: HTML for those who cannot see it.
@@ -111,7 +111,7 @@ def image_html(png: bytes, described: str) -> str:
 
 
 def inline_table(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table that needs no style sheet, every cell escaped."""
+    """Return a table that needs no style sheet, every cell escaped."""
     head = "".join(f"<th scope='col' style='{_CELL};white-space:nowrap'>{html.escape(text)}</th>" for text in titles)
     body = "".join(
         "<tr>" + "".join(f"<td style='{_CELL}'>{html.escape(text)}</td>" for text in line) + "</tr>" for line in lines
@@ -133,12 +133,12 @@ def summary_bundle(views: Sequence[RunView]) -> dict[str, Any]:
 
 
 def has_curves(view: RunView) -> bool:
-    """Whether the run has a loss to draw."""
+    """Return whether the run has a loss to draw."""
     return len(curve(view, "loss", "seconds")) > 0 or len(heldout_curve(view, "seconds")) > 0
 
 
 def facts_html(views: Sequence[RunView]) -> str:
-    """The table of :func:`summary_html` alone, errors of failed runs above it."""
+    """Return the table of :func:`summary_html` alone, errors of failed runs above it."""
     _require(views)
     columns = [facts(view) for view in views]
     names = "".join(f'<th scope="col" style="{_CELL}">{html.escape(plain(view.name))}</th>' for view in views)
@@ -161,7 +161,7 @@ def facts_html(views: Sequence[RunView]) -> str:
 
 
 def summary_text(views: Sequence[RunView]) -> str:
-    """The facts as plain text, one column per run, errors below."""
+    """Return the facts as plain text, one column per run, errors below."""
     _require(views)
     columns = [facts(view) for view in views]
     labels = list(columns[0])
@@ -269,7 +269,7 @@ def _draw_lines(axes: Axes, views: Sequence[RunView], name: str) -> None:
 
 
 def with_layers(views: Sequence[RunView]) -> RunView | None:
-    """The run whose layers to look at: the first in which they do not all do the same; else the first that has any."""
+    """Return the run whose layers are drawn: the first in which they differ, else the first with any."""
     known = [view for view in views if any(record.get("state") for record in view.telemetry.layers)]
     differing = (
         view for view in known if any(len(set(record.get("state") or ())) > 1 for record in view.telemetry.layers)

@@ -26,7 +26,7 @@ LAUNCHED = InForce()
 
 
 def result_table(views: Sequence[RunView]) -> str:
-    """The facts of every run; with several runs also each speed as a multiple of the first one's."""
+    """Return the facts of every run; with several runs also each speed as a multiple of the first one's."""
     columns = [facts(view) for view in views]
     labels = dict.fromkeys(label for column in columns for label in column)
     rows = [(label, [column.get(label, UNKNOWN) for column in columns]) for label in labels]
@@ -40,7 +40,7 @@ def result_table(views: Sequence[RunView]) -> str:
 
 
 def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
-    """The recipes, one row per knob; with several runs the rows that differ are marked.
+    """Return the recipes, one row per knob; with several runs the rows that differ are marked.
 
     Args:
         differing_only: leave out the knobs that are the same everywhere.
@@ -60,7 +60,7 @@ def choices_table(recipe: Mapping[str, Any], knobs: InForce = LAUNCHED) -> str:
 
 
 def choices(recipe: Mapping[str, Any], knobs: InForce = LAUNCHED) -> list[tuple[str, str, str]]:
-    """A recipe as JSON has it, one row per axis.
+    """Return a recipe as JSON has it, one row per axis.
 
     Args:
         knobs: of a run, where they may have been steered since it was launched.
@@ -82,7 +82,7 @@ def heldout_table(view: RunView) -> str:
 
 
 def events_table(view: RunView) -> str:
-    """What happened, the latest :data:`MOST_EVENTS`: step, kind, words, UTC time."""
+    """Return what happened, the latest :data:`MOST_EVENTS`: step, kind, words, UTC time."""
     events = view.telemetry.events[-MOST_EVENTS:]
     rows = [
         (str(event.get("step", "")), [utc(event.get("time")), str(event.get("kind", "")), str(event.get("text", ""))])
@@ -100,13 +100,13 @@ def environment_table(views: Sequence[RunView]) -> str:
 
 
 def plan_table(view: RunView) -> str:
-    """What a calibration tried for a run whose execution chose its knobs; empty for every other run."""
+    """Return what a calibration tried for a run whose execution chose its knobs; empty for every other run."""
     rows = [(knob, cells) for knob, *cells in plan_rows(view.environment.get("plan"))]
     return table(COLUMNS[1:], rows, corner=COLUMNS[0]) if rows else ""
 
 
 def fingerprint(view: RunView) -> str:
-    """What the data were made of, as indented JSON."""
+    """Return what the data were made of, as indented JSON."""
     text = json.dumps(view.environment.get("data") or {}, indent=2, ensure_ascii=False)
     # A corpus of thousands of files would otherwise be most of the page.
     if len(text) > MOST_FINGERPRINT_CHARACTERS:
@@ -120,7 +120,7 @@ def table(
     marked: set[str] | frozenset[str] = frozenset(),
     corner: str = "",
 ) -> str:
-    """An HTML table of escaped text.
+    """Return an HTML table of escaped text.
 
     Args:
         marked: row heads whose row is highlighted.

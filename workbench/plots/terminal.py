@@ -22,7 +22,7 @@ POLL_SECONDS, LINE_SECONDS = 0.2, 10.0
 
 @dataclass(frozen=True)
 class Reading:
-    """What a run says of itself now; ``progress`` is 0 to 1."""
+    """State of a run now; ``progress`` is 0 to 1."""
 
     run: Run
     status: str

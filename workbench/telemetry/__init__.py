@@ -1,1 +1,1 @@
-"""What a run says while it trains: streams, columns, quantities, baselines."""
+"""Telemetry of runs: streams, columns, quantities, baselines, speed."""

@@ -1,4 +1,4 @@
-"""What a held-out loss says was learned: the baselines it is held against, and the four words for where it stands.
+"""Baselines that a held-out loss is held against, and the four words for what it shows was learned.
 
 Two predictors that read no context, or next to none, are scored on the very positions that a model is scored on:
 
@@ -35,7 +35,7 @@ class Baselines(NamedTuple):
 
 
 def learned(loss: float, baselines: Baselines) -> Learned:
-    """The word for a held-out loss in nats, scored on the positions that the baselines were scored on.
+    """Return the word for a held-out loss in nats, scored on the positions that the baselines were scored on.
 
     A loss that is not finite has learned nothing. Without a neighbours' baseline, "neighbours" is the best verdict.
 
@@ -52,7 +52,7 @@ def learned(loss: float, baselines: Baselines) -> Learned:
 
 
 def learned_briefly(word: Learned) -> str:
-    """A word of :func:`learned` where there is room for no number; of "neighbours" no baseline was reached yet.
+    """Return a word of :func:`learned` where there is room for no number; of "neighbours" no baseline was reached yet.
 
     Example:
         >>> [learned_briefly(word) for word in ("nothing yet", "neighbours", "context")]
@@ -62,7 +62,7 @@ def learned_briefly(word: Learned) -> str:
 
 
 def learned_in_words(loss: float, baselines: Baselines) -> str:
-    """Where a finite held-out loss in nats lies between the baselines, claiming no baseline that it has not reached.
+    """Return words for a held-out loss in nats between the baselines, claiming no baseline that it has not reached.
 
     Example:
         >>> baselines = Baselines(unigram=6.37, neighbours=3.86)
@@ -96,7 +96,7 @@ MOST_OVERLAP = 0.005
 
 
 def known_text(overlap: float | None) -> str:
-    """What a score of text that training has partly seen has said with it; empty below :data:`MOST_OVERLAP`.
+    """Return what a score of text that training has partly seen has said with it; empty below :data:`MOST_OVERLAP`.
 
     Args:
         overlap: share of the held-out text's word 13-grams that also stand in the training text, if that is known.
@@ -114,7 +114,7 @@ def known_text(overlap: float | None) -> str:
 
 
 SCORE_VERSION = 2
-"""Of the held-out score: 1 scored masked models at 80/10/10, where copying the visible labels passes for learning."""
+"""Version of the held-out score: 1 scored masked models at 80/10/10, where copying labels passes for learning."""
 SCORE_TITLES = {
     "masked-only": "held-out loss at [MASK]",
     "next-token": "held-out loss of the next token",
@@ -125,7 +125,7 @@ SCORE_TITLES = {
 
 
 class References(NamedTuple):
-    """How a run's held-out losses were measured, read from its folder.
+    """Measure of a run's held-out losses, read from its folder.
 
     Attributes:
         score: ``masked-only``, ``next-token``, or ``80-10-10`` for masked runs of before the score was changed;
@@ -169,7 +169,7 @@ class References(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What a held-out loss of this score is called on axes and in tables."""
+        """Return what a held-out loss of this score is called on axes and in tables."""
         return SCORE_TITLES[self.score]
 
     @property
@@ -185,19 +185,19 @@ class References(NamedTuple):
         return lines
 
     def learned(self, loss: float | None) -> Learned | None:
-        """The word for a held-out loss in nats; None without a loss or baselines."""
+        """Return the word for a held-out loss in nats; None without a loss or baselines."""
         return None if loss is None or self.baselines is None else learned(loss, self.baselines)
 
 
 def is_causal(recipe: object) -> bool:
-    """Whether the objective of a ``recipe.json`` predicts next tokens, without torch; False of anything damaged."""
+    """Return whether the objective of a ``recipe.json`` predicts next tokens; False of anything damaged."""
     objective = recipe.get("objective") if isinstance(recipe, Mapping) else None
     # By its name: every objective of the time before scores had names was "causal" or was not causal.
     return isinstance(objective, Mapping) and objective.get("kind") == "causal"
 
 
 def _number(value: object) -> float | None:
-    """A finite number of a run's JSON; None for anything else."""
+    """Return a finite number of a run's JSON; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -48,7 +48,7 @@ class Column:
 
     @property
     def view(self) -> np.ndarray:
-        """The numbers, (N,); not a copy."""
+        """Return the numbers, (N,); not a copy."""
         return self._data[: self._rows]
 
 
@@ -76,7 +76,7 @@ class Columns:
         return self._clock[kind].view
 
     def values(self, name: str) -> np.ndarray:
-        """A scalar, float32, (N,); NaN where a record lacks it."""
+        """Return a scalar, float32, (N,); NaN where a record lacks it."""
         return self._values[name].view
 
     def extend(self, records: Iterable[Record]) -> bool:
@@ -119,7 +119,7 @@ class Columns:
 
 
 def rising(records: list[Record]) -> list[Record]:
-    """Of records picked here and there those that no later one takes back: their steps rise."""
+    """Drop records superseded by a rewind from records picked here and there; the steps of the others rise."""
     kept: list[Record] = []
     least = np.inf
     for record in reversed(records):

@@ -36,7 +36,7 @@ def profile_table(found: Mapping[str, Any]) -> str:
 
 
 def profile_line(found: Mapping[str, Any]) -> str:
-    """The same in one sentence.
+    """Return the same in one sentence.
 
     Example:
         >>> profile_line({"parts": {"products": 0.7, "rest": 0.3}, "step_seconds": 0.1, "mfu": 0.25})

@@ -1,4 +1,4 @@
-"""What every picture shows: quantities of telemetry, horizontal axes, layer states, words, colours and dashes.
+"""Quantities of telemetry, horizontal axes, layer states, words, colours and dashes of every picture.
 
 Plots and tables read it here, the page through ``ui/frontend/src/quantities.js``, which
 ``python -m workbench.telemetry.quantities`` writes. Standard library only.
@@ -41,10 +41,10 @@ LEVEL_HELP = {
     "training without context": "what the training loss is without context: some of the words it asks for are shown",
     "target": "the held-out loss to reach",
 }
-"""What the lines say, for whoever points at one."""
+"""Meanings of the lines, shown under the pointer."""
 SECONDS_TRAINED, SECONDS_AHEAD = "seconds of training", "seconds on an idle machine"
 MEMORY_FOR_TRAINING = "memory for training (GiB)"
-"""What training took at most, beyond what its process held before there was a model."""
+"""Label of the most memory that training took, beyond what its process held before there was a model."""
 """Titles of times in tables and on axes: as a run has measured them, and as they were forecast."""
 SMOOTHING = 0.012
 """Share of all steps after which a sample weighs 1/e in a smoothed curve, unless somebody chooses otherwise."""
@@ -195,7 +195,7 @@ PARTS = {quantity.name.removesuffix("_ms"): quantity.colour for quantity in QUAN
 
 
 def scalar(name: str) -> Quantity:
-    """The declaration of a scalar; a scheduled knob without one goes by its path in the recipe.
+    """Return the declaration of a scalar; a scheduled knob without one goes by its path in the recipe.
 
     Example:
         >>> scalar("lr").label, scalar("memory_gib").label, scalar("depth.theta").label
@@ -206,7 +206,7 @@ def scalar(name: str) -> Quantity:
 
 @dataclass(frozen=True)
 class LayerState:
-    """What one layer does in one micro-batch, as every picture shows it.
+    """State of one layer in one micro-batch, as every picture shows it.
 
     Attributes:
         sentence: goes after "Layer 7 at step 420: ".

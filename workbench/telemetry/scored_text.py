@@ -1,4 +1,4 @@
-"""Whether losses of two runs compare: what each was scored on, and the words for why two do not."""
+"""Scored texts of runs, and the reasons why losses of two runs do not compare."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class ScoredText(NamedTuple):
-    """What models of prepared data are scored on: documents, and the tokens that they became.
+    """Documents that models of prepared data are scored on, and the tokens that they became.
 
     Example:
         >>> made = {"sources": {"kind": "files"}, "split": {"heldout_fraction": 0.1}}
@@ -33,7 +33,7 @@ class ScoredText(NamedTuple):
         return cls(json.dumps([fingerprint["sources"], fingerprint["split"]], sort_keys=True), tokens)
 
     def apart(self, other: ScoredText) -> str:
-        """Why losses of the two do not compare, after two names; empty where they do.
+        """Return why losses of the two do not compare, after two names; empty where they do.
 
         Bits per byte compare unless the sentence is :data:`OTHER_TEXT`.
         """
@@ -43,13 +43,13 @@ class ScoredText(NamedTuple):
 
 
 def part_mark(status: str) -> str:
-    """What stands before the held-out score of a run in that status; empty before one of all held-out tokens."""
+    """Return what stands before the held-out score of a run in that status; empty before one of all held-out tokens."""
     return "" if status == "finished" else "~"
 
 
 PART_SCORE = "on a part of the held-out tokens, at the end on all of them"
-"""Why a score is marked so."""
+"""Meaning of the mark."""
 OTHER_TEXT = "are scored on different text"
 OTHER_TOKENS = "have different tokenizers, and nats per token of one are no nats of the other"
 OTHER_KINDS = "what follows is easier to predict from both sides"
-"""Why scores of causal and masked objectives do not compare."""
+"""Reason why scores of causal and masked objectives do not compare."""

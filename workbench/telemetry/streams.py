@@ -1,4 +1,4 @@
-"""What a run says while it trains: three append-only streams of JSON lines, one writer, any number of readers.
+"""Telemetry of a run: three append-only streams of JSON lines, one writer, any number of readers.
 
 * ``scalars``: ``{"seq", "step", "seconds", "tokens", <name>: number, ...}``, loss in nats, times in seconds;
 * ``layers``: ``{"seq", "step", <name>: [one value per layer, null where there is none], ...}``;
@@ -80,7 +80,7 @@ class TelemetryWriter:
         self._add("layers", {"step": step, **{name: list(vector) for name, vector in vectors.items()}})
 
     def event(self, step: int, kind: str, text: str, **data: Any) -> None:
-        """What happened once: ``text`` for people, ``data`` (JSON-able) for programs; written through at once."""
+        """Write what happened once: ``text`` for people, ``data`` (JSON-able) for programs; it is written at once."""
         # Through at once, not with the next tick: events are rare, and somebody may be waiting for just this one.
         self._add("events", {"step": step, "kind": kind, "text": text, "time": time.time(), "data": data})
         self.flush()
@@ -161,7 +161,7 @@ def add_event(folder: Path, step: int, kind: str, text: str, **data: Any) -> Non
 
 @dataclass
 class Telemetry:
-    """What a reader holds of a run: all records so far, rewinds applied, in step order.
+    """All records of a run so far, rewinds applied, in step order.
 
     Attributes:
         scalars, layers, events: records as written.
@@ -211,7 +211,7 @@ class TelemetryReader:
 
 
 def read_telemetry(folder: Path, *, exact: bool = False) -> Telemetry:
-    """A run's records so far; a long run is downsampled to fit into memory, and draws the same pictures.
+    """Return a run's records so far; a long run is downsampled to fit into memory, and draws the same pictures.
 
     Args:
         exact: every record of a long run, too: some 3 kB of memory for each.
@@ -228,14 +228,14 @@ def read_telemetry(folder: Path, *, exact: bool = False) -> Telemetry:
 
 
 def read_events(folder: Path) -> list[Record]:
-    """What has happened in a run so far."""
+    """Return what has happened in a run so far."""
     reader = TelemetryReader(folder)
     reader.poll("events")
     return reader.telemetry.events
 
 
 def is_short(folder: Path) -> bool:
-    """Whether the streams of a run are so short that they are read as they are (:data:`EXACT_BYTES`)."""
+    """Return whether the streams of a run are so short that they are read as they are (:data:`EXACT_BYTES`)."""
     size = 0
     for stream in ("scalars", "layers"):
         with contextlib.suppress(OSError):
@@ -244,7 +244,7 @@ def is_short(folder: Path) -> bool:
 
 
 def data_of(event: Record) -> Record:
-    """What an event says to programs; earlier runs wrote it among the event's own keys."""
+    """Return what an event says to programs; earlier runs wrote it among the event's own keys."""
     data = event.get("data", event)
     return data if isinstance(data, dict) else {}
 

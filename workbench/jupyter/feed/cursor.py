@@ -1,4 +1,4 @@
-"""How far a page has read, as text that it brings along: whoever serves it remembers nothing of it.
+"""Cursors: a page brings along how far it has read, as text; whoever serves it remembers nothing of it.
 
 Any number of pages may so be fed from one :class:`~workbench.jupyter.feed.track.Track` per run, each from where it
 stands, and go on after whoever fed them was restarted: a cursor counts what stands in the run's own files.
@@ -42,7 +42,7 @@ class _Mark:
         return f"{self.version}-{self.rows}-{self.columns}-{self.events}-{self.status}"
 
     def within(self, other: _Mark) -> bool:
-        """Whether what lies between this place and the other can be told by itself."""
+        """Return whether what lies between this place and the other can be told by itself."""
         return (
             self.version == other.version
             and self.rows <= other.rows
@@ -52,7 +52,7 @@ class _Mark:
 
 
 def cursor(tracks: Sequence[Track], extra: frozenset[str] = frozenset()) -> str:
-    """The place at the end of all that has been read of these runs; letters, digits and ``.-_`` only.
+    """Return the place at the end of all that has been read of these runs; letters, digits and ``.-_`` only.
 
     Args:
         tracks: the runs, in the page's order.
@@ -62,7 +62,7 @@ def cursor(tracks: Sequence[Track], extra: frozenset[str] = frozenset()) -> str:
 
 
 def news_since(tracks: Sequence[Track], since: str, extra: frozenset[str] = frozenset()) -> list[News] | None:
-    """What has been read beyond a cursor, one entry per run.
+    """Return what has been read beyond a cursor, one entry per run.
 
     Args:
         tracks: the runs. since: from :func:`cursor`. extra: as there.

@@ -1,4 +1,4 @@
-"""Which runs folders a server may show: those that a kernel of the same user has written down. Standard library only.
+"""Runs folders that a server may show: a kernel of the same user has written them down. Standard library only.
 
 A page must never name a path, and a server cannot guess in which folder a notebook keeps its runs. So the kernel,
 which may read that folder anyway, leaves a note in Jupyter's runtime folder; the page is told the note's key.
@@ -41,7 +41,7 @@ def register(notes: Path, runs_dir: Path) -> str:
 
 
 def registered(notes: Path, key: str) -> Path | None:
-    """The runs folder of a key, or None when there is no note of it that only this user can have written."""
+    """Return the runs folder of a key, or None when there is no note of it that only this user can have written."""
     if _KEY.fullmatch(key) is None:
         return None
     try:
@@ -69,7 +69,7 @@ def all_registered(notes: Path) -> dict[str, Path]:
 
 
 def key_of(runs_dir: Path) -> str:
-    """The key of a runs folder: a hash of its path, 32 hexadecimal digits."""
+    """Return the key of a runs folder: a hash of its path, 32 hexadecimal digits."""
     return hashlib.sha256(os.fsencode(runs_dir)).hexdigest()[:32]
 
 

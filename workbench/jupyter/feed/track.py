@@ -1,4 +1,4 @@
-"""What the kernel holds of one run for the page: columns of numbers that grow, and what changed since the last look.
+"""One run as its page needs it: columns of numbers that grow, and the changes since the last look.
 
 Only increments are parsed, a bounded piece at a time. Of a run that has written much before anybody asked, a sample
 of all of it is there at once, and gives way to the whole when that has been read.
@@ -58,7 +58,7 @@ _STATE_KEYS = (
 
 @dataclass
 class News:
-    """What :meth:`Track.poll` found.
+    """News that :meth:`Track.poll` found.
 
     Attributes:
         first_row: index of the first new row of scalars.
@@ -128,17 +128,17 @@ class Track:
 
     @property
     def loading(self) -> bool:
-        """Whether :attr:`columns` are a sample, since the whole is still being read."""
+        """Return whether :attr:`columns` are a sample, since the whole is still being read."""
         return self._loading is not None
 
     @property
     def caught_up(self) -> bool:
-        """Whether all that had been written at the last :meth:`poll` is read."""
+        """Return whether all that had been written at the last :meth:`poll` is read."""
         return not (self.loading or self._scalars_tail.behind or self._layers_tail.behind or self._events_tail.behind)
 
     @property
     def name(self) -> str:
-        """What people call the run; data from a user."""
+        """Return what people call the run; data from a user."""
         return name_of(self.folder, self.recipe, self._labels)
 
     @property
@@ -148,7 +148,7 @@ class Track:
 
     @property
     def final(self) -> bool:
-        """Whether the run has ended and all of it is read."""
+        """Return whether the run has ended and all of it is read."""
         return self.status["status"] in FINAL and self.caught_up
 
     @property
@@ -257,7 +257,7 @@ class Track:
         return f"{line['score']} {loss:.3f} nats{levels}: {verdict(loss, references)}"
 
     def _poll_steering(self) -> dict[str, Any]:
-        """Who steers the run and what may be set; read again when a file behind it changed, or the lease ran out."""
+        """Return the lease and the knobs; they are read again when a file of theirs changed, or the lease ran out."""
         files = [_stamp(path) for path in (self.folder.knobs, self.folder.lease, self.folder.checkpoints)]
         if files != self._steered_by or time.monotonic() >= self._steering_until:
             self._steered_by, self._steering = files, steering(self.folder)
@@ -324,7 +324,7 @@ class Track:
         self._retold += 1
 
     def _cut_layers(self, step: int) -> None:
-        """A resumed run starts at ``step`` again: what came later never happened."""
+        """Forget the layers after ``step``: a resumed run starts there again."""
         columns = sum(1 for _ in self.layer_steps if _ <= step)
         del self.layer_steps[columns:], self.layer_starts[columns:]
         for vectors in self.layer_values.values():
@@ -346,7 +346,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 
 def _stage_of(state: np.ndarray) -> bytes:
-    """What stays the same within a stage: equal bytes, same stage."""
+    """Return what stays the same within a stage: equal bytes, same stage."""
     return settled(state_codes(state)).tobytes()
 
 

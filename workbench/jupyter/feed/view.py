@@ -10,7 +10,7 @@ from workbench.telemetry.streams import Record, Telemetry, TelemetryReader, is_s
 
 
 def view_of(folder: RunFolder, track: Track | None = None) -> RunView:
-    """A run for the functions of :mod:`workbench.plots`.
+    """Return a run for the functions of :mod:`workbench.plots`.
 
     Args:
         folder: the run's folder. track: of the same run, if somebody has read it already.

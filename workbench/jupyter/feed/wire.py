@@ -1,4 +1,4 @@
-"""What crosses the wire to the page: one JSON header and one block of little-endian columns per message.
+"""Messages to the page: one JSON header and one block of little-endian columns each.
 
 Every column starts at a multiple of 8 bytes, so that the page maps it without a copy. For each run of the header, in
 this order: the clock (``clock`` rows: steps i4, seconds f4, tokens f8, FLOPs f4), ``dense`` scalars (f4, one per clock
@@ -105,7 +105,7 @@ def snapshot(
 def delta(
     tracks: list[Track], news: list[News], seq: int, extra: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Any], bytes] | None:
-    """What is new since the last message, or None when nothing is."""
+    """Return what is new since the last message, or None when nothing is."""
     block = _Block()
     runs = []
     for index, (track, found) in enumerate(zip(tracks, news, strict=True)):
@@ -131,7 +131,7 @@ def delta(
 def detail(
     tracks: list[Track], ask: int, spans: Sequence[Sequence[float] | None], names: Sequence[str], points: int
 ) -> tuple[dict[str, Any], bytes]:
-    """A stretch of steps, as finely as a screen shows it, or every record of it.
+    """Return a stretch of steps, as finely as a screen shows it, or every record of it.
 
     Args:
         tracks: the runs. ask: number of the question, given back. spans: first and last step per run, None for none.
@@ -164,7 +164,7 @@ def detail(
 def message(
     tracks: list[Track], news: list[News], seq: int, extra: frozenset[str] = frozenset(), whole: bool = False
 ) -> tuple[dict[str, Any], bytes] | None:
-    """What a page has to be told now: a delta, everything where a delta would not do, None when there is no news.
+    """Return the news for a page: a delta, everything where a delta would not do, None when there is none.
 
     Args:
         tracks: the runs. news: what is new to the page, one per run. seq: the number that the message gets.
@@ -194,7 +194,7 @@ def sealed(header: dict[str, Any], block: bytes) -> bytes:
 
 
 def keepsake(tracks: list[Track], seq: int, limit: int = SNAPSHOT_BYTES) -> bytes:
-    """The best snapshot of at most ``limit`` bytes, for a notebook that is read without a kernel.
+    """Return the best snapshot of at most ``limit`` bytes, for a notebook that is read without a kernel.
 
     Returns:
         A sealed snapshot; empty when even names and states do not fit.
@@ -283,7 +283,7 @@ def _columns(block: _Block, track: Track, picked: np.ndarray, names: list[str]) 
 
 
 def _worth(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The latest events, and every stage: the layer map cannot be read without them."""
+    """Return the latest events, and every stage: the layer map cannot be read without them."""
     return [event for event in events[:-_EVENTS] if event.get("kind") == "stage"] + events[-_EVENTS:]
 
 

@@ -1,4 +1,4 @@
-"""What knobs of recipes are for, in words, so that a table of runs finds them by these."""
+"""Purposes of knobs in words, so that a table of runs finds knobs by them."""
 
 from __future__ import annotations
 

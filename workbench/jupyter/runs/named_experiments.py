@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def name_of(experiment: Experiment[Any, Any]) -> str:
-    """What the table of runs calls an experiment: the tag of its runs, and the moment that their ids begin with."""
+    """Return the key of an experiment in the table: the tag of its runs and the moment that their ids begin with."""
     return experiment_name(experiment.folder.tag, experiment.id)
 
 
 def find_experiment(name: str, runs_dir: str | Path | None = None) -> Experiment[Any, Any]:
-    """The race, sweep or tuning that :func:`name_of` names.
+    """Return the race, sweep or tuning that :func:`name_of` names.
 
     Raises:
         RunError: it is not there (any more).
@@ -37,7 +37,7 @@ def find_experiment(name: str, runs_dir: str | Path | None = None) -> Experiment
 
 
 class _Said(NamedTuple):
-    """What an experiment said, and when that was: what its runs and its own folder said then."""
+    """The words of an experiment, and the stamps of the runs and the folder that they were made from."""
 
     marks: list[Any]
     folder: ExperimentFolder | None
@@ -46,12 +46,12 @@ class _Said(NamedTuple):
 
     @property
     def changed(self) -> bool:
-        """Whether it goes on no more, or again, or is gone; cancelling may change none of its runs."""
+        """Return whether it goes on no more, or again, or is gone; cancelling may change none of its runs."""
         return self.folder is not None and self.folder.read_state()["status"] != self.status
 
 
 class Briefs:
-    """What each experiment of a listing says so far; read again only where it, or one of its runs, has changed."""
+    """The words of each experiment of a listing; read again only where it, or one of its runs, has changed."""
 
     def __init__(self, runs_dir: str | Path) -> None:
         self._runs_dir = runs_dir

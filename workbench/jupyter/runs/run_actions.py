@@ -1,4 +1,4 @@
-"""What the page may ask of runs, one function per verb: what was done, and what was refused and why. No widget here."""
+"""Requests of the page to runs, one function per verb; each returns its result or its refusal. No widget here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workbench.store.trash import empty, restore
 REQUESTS = ("pause", "resume", "stop", "checkpoint", "evaluate")
 """Verbs that a run itself answers; they go by :class:`~workbench.jupyter.steering.Steering`, not by a table."""
 VERBS = ("watch", *REQUESTS, "next", "fork", "compare", "diff", "report", "export", "rename", "tag", "delete")
-"""What the page offers."""
+"""Verbs that the page offers."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class RunActions:
 
 
 def _drawn(runs: Sequence[Run], places: Mapping[str, int]) -> bytes:
-    """The report of several runs; drawn by another process, since pictures would hold up this one's cells."""
+    """Return the report of several runs; drawn by another process, since pictures would hold up this one's cells."""
     with tempfile.TemporaryDirectory(prefix="workbench-") as aside:
         return report([run.folder for run in runs], Path(aside, "report.html"), places).read_bytes()
 
@@ -192,7 +192,7 @@ def _names(runs: Sequence[Run]) -> str:
 
 
 def _places(value: Any) -> dict[str, int]:
-    """Of the page: the run's id -> its place among those that are drawn."""
+    """Return the places that the page has sent: id of a run -> its place among those that are drawn."""
     found = value.items() if isinstance(value, dict) else ()
     return {run: place for run, place in found if type(place) is int and place >= 0}
 

@@ -159,7 +159,7 @@ class RunsTable(BundledWidget):
         return gave_way([names.get(run_id, run_id) for run_id in gone], self.most_watched)
 
     def runs(self, run_ids: Sequence[str]) -> list[Run]:
-        """The runs of these ids.
+        """Return the runs of these ids.
 
         Raises:
             RunError: one of them is gone.
@@ -177,7 +177,7 @@ class RunsTable(BundledWidget):
 
     @property
     def folded(self) -> str:
-        """Where the runs of a race stand, in words, or how to have them stand together."""
+        """Return where the runs of a race stand, in words, or how to have them stand together."""
         ways = ["choose 'by experiment'"] if self.look.get("group") else []
         ways += ["clear the search"] if str(self.look.get("filter") or "").strip() else []
         where = "in one line of this table"
@@ -234,7 +234,7 @@ class RunsTable(BundledWidget):
             self.rows = found.rows
 
     def _heard(self, _: Any, message: Any, __: Any) -> None:
-        """A message of the page. Returns at once; what takes time goes to a thread."""
+        """Take a message of the page. Returns at once; what takes time goes to a thread."""
         if not isinstance(message, dict) or self._closed.is_set():
             return
         kind = message.get("type")
@@ -257,7 +257,7 @@ class RunsTable(BundledWidget):
             self._workers.submit(self._do, message)
 
     def _run(self, run_id: str) -> Run | None:
-        """The run of an id that a page has sent, never read as a path."""
+        """Return the run of an id that a page has sent, never read as a path."""
         try:
             return Run(find(run_id, self._listing.root))
         except RunError:
@@ -311,14 +311,14 @@ class RunsTable(BundledWidget):
             self.say(ActionResult(f"{verb}: {error}", error=True), number)
 
     def _watch_again(self, ids: Sequence[str]) -> None:
-        """Of runs that have come back, those that were watched when they were deleted, as far as there is room."""
+        """Watch restored runs again that were watched when they were deleted, as far as there is room."""
         known = {row["id"] for row in self.rows}
         again = [run_id for run_id in self._unwatched if run_id in ids and run_id in known.difference(self.watched)]
         self.watched = [*self.watched, *again][: max(self.most_watched, len(self.watched))]
 
 
 def gave_way(names: Sequence[str], most: int) -> str:
-    """What to say of runs that are not drawn any more, since others are; the page has the same in outcome.js.
+    """Return what to say of runs that are not drawn any more, since others are; the page has the same in outcome.js.
 
     Example:
         >>> gave_way(["mine"], 8)

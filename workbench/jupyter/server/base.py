@@ -1,4 +1,4 @@
-"""What all handlers of the extension share: a name for authorizers, errors that teach, work off the server's loop."""
+"""Base of all handlers: a name for authorizers, errors that teach, work off the server's loop."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class WorkbenchHandler(APIHandler):
         """None: every answer is of its moment."""
 
     def count(self, name: str, default: int, most: int) -> int:
-        """A whole number of the query.
+        """Return a whole number of the query.
 
         Raises:
             Refused: it is none, or out of bounds.

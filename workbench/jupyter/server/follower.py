@@ -1,4 +1,4 @@
-"""What runs have said, kept as columns for as long as somebody asks; read when asked, and at no other time."""
+"""Runs kept as columns for as long as somebody asks; they are read when asked, and at no other time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Follower:
     def message(
         self, folders: Sequence[RunFolder], since: str = "", seq: int = 0, extra: frozenset[str] = frozenset()
     ) -> bytes:
-        """What a page has to be told, sealed (see :mod:`workbench.jupyter.feed.wire`). Reads files: call it from a
+        """Return the news for a page, sealed (see :mod:`workbench.jupyter.feed.wire`). Reads files: call it from a
         thread.
 
         Args:

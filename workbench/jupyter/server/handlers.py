@@ -33,7 +33,7 @@ _LARGEST_SEQ = 1 << 53
 
 
 class TelemetryHandler(WorkbenchHandler):
-    """What is new of runs: the messages that kernels send (:mod:`workbench.jupyter.feed.wire`), sealed, one per
+    """News of runs: the messages that kernels send (:mod:`workbench.jupyter.feed.wire`), sealed, one per
     question.
 
     Query: ``run`` (``<place>/<id>``, repeated, in the page's order), ``since`` (``cursor`` of the last answer's header;
@@ -43,7 +43,7 @@ class TelemetryHandler(WorkbenchHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """A snapshot, a delta, or a beat where there is no news."""
+        """Answer with a snapshot, a delta, or a beat where there is no news."""
         runs = self.get_query_arguments("run", strip=False)
         if not 1 <= len(runs) <= _MOST_RUNS or len(set(runs)) != len(runs):
             raise Refused(400, f"name 1 to {_MOST_RUNS} different runs: ?run=<place>/<id>&run=...; found {len(runs)}")
@@ -79,7 +79,7 @@ class RunsHandler(WorkbenchHandler):
 
 
 def routes(base_url: str, places: Places) -> list[tuple[str, type, dict[str, Any]]]:
-    """The handlers and where they stand.
+    """Return the handlers and where they stand.
 
     Args:
         base_url: of the server, ``/`` or a hub's prefix.

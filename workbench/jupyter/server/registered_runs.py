@@ -56,7 +56,7 @@ class Places:
         return cls(here, Path(jupyter_runtime_dir(), NOTES), Path(root_dir).expanduser().absolute())
 
     def root(self, place: str) -> Path:
-        """The runs folder of a place.
+        """Return the runs folder of a place.
 
         Raises:
             Refused: there is no such place.
@@ -71,7 +71,7 @@ class Places:
         return root
 
     def listed(self) -> dict[str, Path]:
-        """The runs folders whose runs a list of all shows, by place: notes of other projects are none of its."""
+        """Return the runs folders whose runs a list of all shows, by place: notes of other projects are none of its."""
         found = {HERE: self.here}
         if self.within is None:
             return found
@@ -88,7 +88,7 @@ class Places:
         return sorted(run_ids(self.root(place)), key=by_time, reverse=True)
 
     def folder(self, place: str, run: str) -> RunFolder:
-        """A run's folder; nothing that is read of it lies outside of the place.
+        """Return a run's folder; nothing that is read of it lies outside of the place.
 
         Raises:
             Refused: the id has not the form of ids, there is no such run, or a link in it leads elsewhere.

@@ -49,7 +49,7 @@ class ControlHandler(AskingHandler):
 
 
 class OutcomeHandler(WorkbenchHandler):
-    """What became of a request."""
+    """Outcomes of requests."""
 
     @web.authenticated
     @authorized
@@ -88,7 +88,7 @@ class OutcomeHandler(WorkbenchHandler):
 
 
 class LeaseHandler(AskingHandler):
-    """Who steers a run."""
+    """The lease of a run."""
 
     @web.authenticated
     @authorized
@@ -137,7 +137,7 @@ class ForkHandler(AskingHandler):
         self.reply(found | {"fresh": answer.get("fresh", []), "text": text}, 201)
 
     def _checked(self, place: str, run: str, edits: list[str]) -> RunFolder:
-        """The run's folder, once a look at its recipe has found nothing wrong with the edits."""
+        """Return the run's folder, once a look at its recipe has found nothing wrong with the edits."""
         folder = self.places.folder(place, run)
         try:
             check_spelling(folder, edits)
@@ -159,7 +159,7 @@ def _refused(run: Run, error: RunError) -> Refused:
 
 
 def _name(handler: WorkbenchHandler) -> str:
-    """What others are told of who steers: the name that the server knows them by, else user and machine."""
+    """Return what others are told of who steers: the name that the server knows them by, else user and machine."""
     name = str(getattr(handler.current_user, "display_name", "") or "")
     # A name that a server without names has made up tells nobody anything.
     return whoami() if not name or name.startswith("Anonymous ") else f"{name} ({whoami()})"

@@ -63,12 +63,12 @@ class Feed:
 
     @property
     def running(self) -> bool:
-        """Whether the thread is alive."""
+        """Return whether the thread is alive."""
         return self._thread is not None and self._thread.is_alive()
 
     @property
     def watched(self) -> bool:
-        """Whether a page has ever asked for anything."""
+        """Return whether a page has ever asked for anything."""
         return self._watched
 
     def start(self) -> None:
@@ -79,7 +79,7 @@ class Feed:
                 self._thread.start()
 
     def resync(self, extra: Sequence[str] = ()) -> None:
-        """A page mounted or missed a message: send everything soon, and from now on what is new.
+        """Serve a page that mounted or missed a message: send everything soon, and from now on what is new.
 
         Args:
             extra: scalars beyond the usual ones that it wants to draw.
@@ -93,7 +93,7 @@ class Feed:
         self.start()
 
     def detail(self, ask: int, spans: Sequence[Any], names: Sequence[str], points: int) -> None:
-        """A page has zoomed in, or wants every record; it is answered soon, by the thread that owns the columns.
+        """Take the question of a page for a stretch in detail, or for every record; it is answered soon, by the thread that owns the columns.
 
         Args:
             ask: number of the question; those of windows count upwards, and only the last of them is answered.

@@ -25,7 +25,7 @@ Publish = Callable[..., None]
 
 
 class Figures:
-    """Where figures of one widget go.
+    """Places for the figures of one widget.
 
     Args:
         views: reads the runs. publish: takes a MIME bundle, a display id and ``update``.
@@ -58,7 +58,7 @@ class Figures:
         self._publish(_EMPTY, self._ids[-1])
 
     def receive(self, message: dict[str, Any]) -> None:
-        """A page asks for a figure. Returns at once; importing Plotly alone takes a second."""
+        """Make the figure that a page asks for. Returns at once; importing Plotly alone takes a second."""
         threading.Thread(target=self._make, args=(message,), name="workbench-figure", daemon=True).start()
 
     def clear(self) -> None:
@@ -96,7 +96,7 @@ class Figures:
 
 
 def bundle_of(figure: go.Figure) -> dict[str, Any]:
-    """A figure as JupyterLab draws it, and as text."""
+    """Return a figure as JupyterLab draws it, and as text."""
     title = figure.layout.title.text or "figure"
     drawn = finite(figure.to_plotly_json())
     if any(trace.type == "parcoords" for trace in figure.data):
@@ -106,7 +106,7 @@ def bundle_of(figure: go.Figure) -> dict[str, Any]:
 
 
 def figure_of(views: Sequence[RunView], message: dict[str, Any]) -> go.Figure:
-    """The Plotly figure of what a panel shows.
+    """Return the Plotly figure of what a panel shows.
 
     Args:
         views: the runs, in the order of their colours.

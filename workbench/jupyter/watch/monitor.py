@@ -175,7 +175,7 @@ class Monitor(BundledWidget):
 
     @property
     def feed_ended(self) -> bool:
-        """Whether every run has a final status."""
+        """Return whether every run has a final status."""
         return bool(self.runs) and all(actual_status(run.folder) in FINAL for run in self.runs)
 
     def close(self) -> None:
@@ -219,13 +219,13 @@ class Monitor(BundledWidget):
             self.snapshot = b""
 
     def summary_html(self) -> str:
-        """The runs as they are now, as a table and a picture without scripts."""
+        """Return the runs as they are now, as a table and a picture without scripts."""
         from workbench.plots.static import summary_html
 
         return summary_html(self._views())
 
     def _views(self) -> list[RunView]:
-        """The runs as pictures want them; a long one is not read a second time."""
+        """Return the runs as pictures want them; a long one is not read a second time."""
         tracks = {track.folder.path: track for track in self.feed.tracks}
         views = [view_of(run.folder, tracks.get(run.folder.path)) for run in self.runs]
         views = titled(views, [run.folder for run in self.runs])
@@ -243,7 +243,7 @@ class Monitor(BundledWidget):
         return view_bundle(self.model_id, text)
 
     def _in_new_cell(self) -> str:
-        """What shows these runs again. The cell of this view may launch them: run again, it would launch others."""
+        """Return code that shows these runs again; the cell of this view may launch them, and would launch others."""
         here = runs_root()
         given = [run.id if run.folder.path.parent == here else str(run.folder.path) for run in self.runs]
         return f"run wb.compare({', '.join(map(json.dumps, given))}) in a new cell"
@@ -272,7 +272,7 @@ class Monitor(BundledWidget):
             self.settle()
 
     def _heard(self, _: Any, message: Any, __: Any) -> None:
-        """A message of the page. Returns at once; what takes time goes to a thread."""
+        """Take a message of the page. Returns at once; what takes time goes to a thread."""
         if not isinstance(message, dict):
             return
         if message.get("type") == "resync":
@@ -295,7 +295,7 @@ class Monitor(BundledWidget):
             self._steering.receive(message)
 
     def _run(self, run_id: str) -> Run | None:
-        """The run of an id; a page may name those alone that it shows."""
+        """Return the run of an id; a page may name those alone that it shows."""
         return next((run for run in self.runs if run.id == run_id), None)
 
     def _detail(self, message: dict[str, Any]) -> None:

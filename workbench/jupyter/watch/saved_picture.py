@@ -25,7 +25,7 @@ RULES = (
     f"{_CHILD}:not(:has(.jp-OutputArea-output > *)):has(+ {_CHILD} .wb-keepsake :is(img, table, hr))"
     "{display:none}</style>"
 )
-"""Which of a live view and its picture is hidden, in the classes of JupyterLab, Notebook 7 and Voila."""
+"""Rules that hide a live view or its picture, in the classes of JupyterLab, Notebook 7 and Voila."""
 _EMPTY = {"text/html": '<div class="wb-keepsake"></div>', "text/plain": ""}
 _PLACE = {"text/html": f'{RULES}<div class="wb-keepsake"></div>', "text/plain": ""}
 STANDS_ABOVE = {"text/html": f'{RULES}<div class="wb-keepsake"><hr hidden></div>', "text/plain": ""}
@@ -80,7 +80,7 @@ class SavedPicture:
         threading.Thread(target=self._refresh, name="workbench-keepsake", daemon=True).start()
 
     def clear(self) -> None:
-        """The live view gives way to its own static form: no second picture."""
+        """Take the picture away: the live view gives way to its own static form."""
         self.end()
         with self._drawing:
             for display_id in self._ids:
@@ -115,7 +115,7 @@ class SavedPicture:
 
 
 def saved_html(summary: str, when: str, again: str) -> str:
-    """The picture with a line on what it is and what to do.
+    """Return the picture with a line on what it is and what to do.
 
     Args:
         summary: HTML without scripts. when: what was going on. again: what brings the live view back; text.
