@@ -126,7 +126,7 @@ def a_failed_run_says_why_and_offers_what_helps(page: Page, few: list[RunFolder]
     row.get_by_role("button", name="Steer").click()
     expect(page.locator(".lab-watch .wb-steer")).to_contain_text("nothing of it goes on to be steered")
     expect(page.locator(".lab-watch .wb-steer")).to_contain_text("it left no checkpoint to go on from")
-    reason.get_by_role("button", name="Edit and launch anew").click()
+    reason.get_by_role("button", name="Edit and relaunch").click()
     expect(page.locator(".lab-composer")).to_contain_text(re.compile("as run .* has it"))
 
 

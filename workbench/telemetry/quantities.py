@@ -139,7 +139,7 @@ QUANTITIES = (
     ),
     Quantity(
         "load",
-        "threads that want a core of this machine",
+        "load of this machine",
         "mean of the last minute; above the number of cores, processes wait for each other",
     ),
     Quantity("step_ms", "step time", "wall-clock time of one optimizer step", unit="ms"),

@@ -93,7 +93,7 @@ class Feed:
         self.start()
 
     def detail(self, ask: int, spans: Sequence[Any], names: Sequence[str], points: int) -> None:
-        """Take the question of a page for a stretch in detail, or for every record; it is answered soon, by the thread that owns the columns.
+        """Take a page's question for a stretch in detail, or for every record; the feed's thread answers.
 
         Args:
             ask: number of the question; those of windows count upwards, and only the last of them is answered.

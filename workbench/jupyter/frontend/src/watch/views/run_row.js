@@ -45,7 +45,7 @@ export class RunRow {
     this.buttons = el("span", { class: "wb-buttons" });
     this.steer = new SteerPanel(monitor.steering, run.name, () => monitor.redraw(), (made) => monitor.session.watch(made), sample(), () => monitor.table.makeRoom(this));
     this.reason = el("p", { class: "wb-reason" });
-    this.edit = el("button", { type: "button", text: "Edit and launch anew", title: "Open its recipe in the forms: change what made it fail, then launch it", on: { click: () => monitor.session.send({ type: "edit", run: this.run.id }) } });
+    this.edit = el("button", { type: "button", text: "Edit and relaunch", title: "Open its recipe in the forms: change what made it fail, then launch it", on: { click: () => monitor.session.send({ type: "edit", run: this.run.id }) } });
     /** Below the line of a run that failed: why; in whole where it is watched alone, else in one line, for the others to stay in sight. */
     this.why = el("tr", { class: "wb-why", hidden: true }, el("td", { colspan: "10" }, el("div", {}, this.edit, this.reason)));
     this.heldout = el("td", { class: "wb-number wb-col-heldout" }, this.numbers.heldout);
