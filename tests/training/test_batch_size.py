@@ -117,7 +117,7 @@ def half_gradients(training: Training, samples: range) -> torch.Tensor:
     batch = training.assembled.order.batch(torch.tensor(samples).numpy())
     training.model.zero_grad(set_to_none=True)
     torch.manual_seed(training.recipe.seed << 32)
-    training.model(batch, training.plan(), training.progress).loss.backward()
+    training.model(batch, training.plan(), training.progress).parts["loss"].backward()
     flat = [p.grad.flatten() for p in training.model.parameters() if p.grad is not None]
     training.model.zero_grad(set_to_none=True)
     return torch.cat(flat).double()

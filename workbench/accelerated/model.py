@@ -56,8 +56,12 @@ class OwnTraining(TrainingModel):
         self.__dict__["backbone"] = backbone
 
     def forward(self, batch: OwnBatch, plan: LayerPlan, progress: Progress) -> Loss:  # type: ignore[override]
-        """Mean loss of a micro-batch, 0-d, its layers under ``plan``."""
-        return Loss(self.mean_loss(batch, plan), batch.count)
+        """Return the mean loss of a micro-batch times its count, 0-d, its layers under ``plan``."""
+        return Loss({"loss": self.mean_loss(batch, plan) * batch.count})
+
+    def counts(self, batch: OwnBatch, progress: Progress) -> dict[str, int]:  # type: ignore[override]
+        """Return what the mean loss of a batch (rows, ...) is a mean over."""
+        return {"loss": batch.count}
 
     def mean_loss(self, batch: OwnBatch, plan: LayerPlan) -> Tensor:
         """Return the mean loss of a batch on the model's device, 0-d, its layers under ``plan``."""

@@ -114,8 +114,8 @@ def _linear_trace(small: ModelSpec, runs: tuple[bool, ...], length: int, dtype: 
             with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
                 loss = model(batch, plan, start)
             recorder.turn()
-        loss.loss.backward()
-    return recorder.finish(loss.count)
+        loss.over(dict.fromkeys(loss.parts, 1)).backward()
+    return recorder.finish(rows * max(1, round(small.objective.labelled_fraction(start) * length)))
 
 
 @contextlib.contextmanager

@@ -10,13 +10,14 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.objective import Loss
 from workbench.choices.progress import Progress
 from workbench.ops.timing import wait_for
 from workbench.recipes.recipe import Recipe
@@ -24,34 +25,14 @@ from workbench.telemetry.streams import TelemetryWriter
 from workbench.training.assemble import Assembled
 from workbench.training.batch_size import BatchSize
 from workbench.training.batches import StepBatch, StepShape
+from workbench.training.gradients import Gradients, step_counts
 from workbench.training.growth import Growth
 from workbench.training.measurements import LayerMeter, StepTimes
 from workbench.training.recorder import NotFinite, Recorder, StepRecord, not_finite
 
 
-@dataclass
-class Gradients:
-    """What the backward passes of one step leave behind, besides the gradients themselves.
-
-    Attributes:
-        losses, counts, metrics: by micro-batch; mean nats, labelled positions, 0-d tensors.
-        plans: by micro-batch.
-    """
-
-    losses: list[Tensor]
-    counts: list[int]
-    metrics: list[dict[str, Tensor]]
-    plans: list[LayerPlan]
-
-    def mean(self, values: list[Tensor]) -> Tensor:
-        """Mean over the labelled positions of the whole step, 0-d."""
-        total = sum(self.counts)
-        # Means weighted by their labels: the mean over all labels, however the step was cut.
-        return torch.stack([value * (count / total) for value, count in zip(values, self.counts, strict=True)]).sum()
-
-
 def step_seed(seed: int, step: int) -> int:
-    """Of torch's generator while ``step`` is taken, counted from 0."""
+    """Return the torch seed for ``step`` (0-based)."""
     return (seed << 32) + step
 
 
@@ -133,11 +114,11 @@ class Training:
                 times.mark("optimizer")
             layered = self.recorder.wants_layers(before)
             result = self._gradients(batch, times, layered)
-            norm = self.norm = self._clip(result)
+            norm = self.norm = self._clip()
             if layered:
                 self.meter.gradients()
             if self.recipe.depth.momentum_acts:
-                self._let_momentum_act(result.plans)
+                self._zero_fill_missing_grads(result.plans)
             self.engine.step(self.optimizer)
             times.mark("optimizer")
             # After the last mark: no part of the step is blamed for it, though the budget is charged.
@@ -148,14 +129,14 @@ class Training:
             self.recorder.take(
                 StepRecord(
                     progress=self.progress,
-                    loss=result.mean(result.losses),
-                    metrics={name: result.mean([each[name] for each in result.metrics]) for name in result.metrics[0]},
+                    loss=result.loss(),
+                    metrics=result.metrics(),
                     grad_norm=norm,
                     knobs=knobs,
                     times=times,
                     layers=layers,
                     layers_run=sum(sum(plan.runs) for plan in result.plans) / len(result.plans),
-                    useful_flops=self.assembled.flops(batch, result.plans, sum(result.counts)),
+                    useful_flops=self.assembled.flops(batch, result.plans, result.labels),
                 )
             )
             self.recorder.spent_seconds += time.perf_counter() - measuring
@@ -199,7 +180,8 @@ class Training:
         self.growth.follow(plan)
         batch = self.assembled.rehearsal(StepShape(rows, length, rows)).to(self.device)
         torch.manual_seed(self.recipe.seed)
-        return self.engine.forward(self.model, batch, plan, self.progress).loss
+        found = self.engine.forward(self.model, batch, plan, self.progress)
+        return found.over(dict.fromkeys(found.parts, rows * length))
 
     def _take_over(self) -> None:
         """Work on model and optimizer as they are now: at the beginning, and after a stage that replaced them."""
@@ -214,63 +196,62 @@ class Training:
 
     def _apply_schedules(self, shape: StepShape) -> dict[str, float]:
         """Write scheduled values into the optimizer; returns every scheduled knob's value."""
-        knobs: dict[str, float] = dict(self.recipe.optimizer.apply(self.optimizer, self.progress))
-        # The warm-up of a stage, and the scaling of the batch rule.
-        depth, data = self.recipe.depth, self.recipe.data
-        self._scale_rate(depth.rate_factor(self.recipe.architecture.layers, self.progress), knobs)
-        self._scale_rate(data.batch_rule.rate_factor(shape.rows, data.most_rows), knobs)
+        rate = self.rate(self.progress, shape.rows)
+        knobs: dict[str, float] = dict(self.recipe.optimizer.apply(self.optimizer, self.progress, rate))
         knobs |= self.batch_size.knobs(shape)
         for axis in (self.recipe.objective, self.recipe.depth):
             knobs |= {f"{axis.axis}.{path}": value for path, value in axis.scheduled_values(self.progress).items()}
         return knobs
 
-    def _scale_rate(self, factor: float, knobs: dict[str, float]) -> None:
-        """Multiply the learning rate of the coming step, and what ``knobs`` says of it."""
-        if factor != 1.0:
-            for group in self.optimizer.param_groups:
-                # A tensor (captured in a graph by its address) is changed in place, a number replaced.
-                group["lr"] *= factor
-            knobs["lr"] *= factor
+    def rate(self, progress: Progress, rows: int) -> float:
+        """Return the learning rate of a step: schedule x warm-up of the depth method's stage x rule of the batch.
+
+        Args:
+            progress: before the step.
+            rows: of its batch.
+        """
+        recipe, data = self.recipe, self.recipe.data
+        stage: float = recipe.depth.rate_factor(recipe.architecture.layers, progress)
+        rule: float = data.batch_rule.rate_factor(rows, data.most_rows)
+        rate: float = recipe.optimizer.lr_at(progress)
+        return rate * stage * rule
 
     def _gradients(self, batch: StepBatch, times: StepTimes, layered: bool) -> Gradients:
         """Forward and backward of every micro-batch; gradients are of the mean over all labelled positions."""
-        result = Gradients([], [], [], [])
+        counts = step_counts(self.model, batch.parts, self.progress)
+        weights, parts = self.model.weights(self.progress), len(batch.parts)
+        result = Gradients(counts, [], [], [])
         for index, part in enumerate(batch.parts):
             plan = self.plan(index)
             self.growth.follow(plan)
             self.meter.saw(plan)
-            if layered and index == len(batch.parts) - 1:
+            if layered and index == parts - 1:
                 self.meter.before()
-            loss = self.engine.forward(self.model, part.to(self.device), plan, self.progress)
+            found = self.engine.forward(self.model, part.to(self.device), plan, self.progress)
+            loss = found.over(counts, weights)
             times.mark("forward")
             # Before the backward pass, where looking costs nothing: the weights still show what broke them.
-            if self.device.type == "cpu" and not math.isfinite(value := float(loss.loss.detach())):
+            if self.device.type == "cpu" and not math.isfinite(value := float(loss.detach())):
                 raise self.not_finite(f"the loss became {value} at step {self.progress.step + 1}")
-            # How many labels the later parts have is not known yet: assume as many as the first, correct at the end.
-            expected = (result.counts or [loss.count])[0] * len(batch.parts)
-            self.engine.backward(loss.loss, loss.count / expected)
-            self.batch_size.after_part(self.progress, index, len(batch.parts), self._parameters)
+            self.engine.backward(loss, parts)
+            self.batch_size.after_part(self.progress, index, parts, self._parameters)
             times.mark("backward")
-            result.losses.append(loss.loss.detach())
-            result.counts.append(loss.count)
-            result.metrics.append(loss.metrics)
+            result.losses.append(loss.detach())
+            result.sums.append(Loss({name: nats.detach() for name, nats in found.parts.items()}, found.metrics))
             result.plans.append(plan)
         return result
 
-    def _let_momentum_act(self, plans: list[LayerPlan]) -> None:
+    def _zero_fill_missing_grads(self, plans: list[LayerPlan]) -> None:
         """Give zero gradients to the layers that exist and train, but ran in none of a step's micro-batches."""
         for block in self.model.backbone.blocks[: max(plan.layers for plan in plans)]:
             for weight in block.parameters():
                 if weight.requires_grad and weight.grad is None:
                     weight.grad = torch.zeros_like(weight)
 
-    def _clip(self, result: Gradients) -> Tensor | None:
-        """Finish the gradients, correct the mean, clip. Returns their norm before clipping, 0-d."""
+    def _clip(self) -> Tensor | None:
+        """Finish the gradients and clip them; returns their norm before clipping, 0-d."""
         self.engine.finish(self.optimizer)
         gradients = [p.grad for p in self._parameters if p.grad is not None]
-        expected, total = result.counts[0] * len(result.counts), sum(result.counts)
-        if total != expected:
-            torch._foreach_mul_(gradients, expected / total)
         limit = self.recipe.optimizer.clip_norm
         if limit is None and not self.recorder.wants_layers(self.progress):
             return None

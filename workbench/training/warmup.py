@@ -81,8 +81,7 @@ def _meet_graphs(training: Training) -> None:
         # Dropout draws here; every step seeds itself, so nothing of it is left.
         torch.manual_seed(recipe.seed)
         loss = engine.forward(model, batch, plan, progress)
-        # As in a step: the share is a number of its own, so the graph is the same.
-        engine.backward(loss.loss, 1.0)
+        engine.backward(loss.over(dict.fromkeys(loss.parts, 1)))
         model.zero_grad(set_to_none=True)
     for buffer, value in kept:
         buffer.copy_(value)

@@ -78,7 +78,7 @@ def test_gradients_add_up_by_share_and_are_gone_after_the_step() -> None:
     plain, weight = engine(), torch.nn.Parameter(torch.tensor([1.0, 2.0]))
     optimizer = torch.optim.SGD([weight], lr=1.0)
     for share in (0.25, 0.75):
-        plain.backward((weight * 4).sum(), share)
+        plain.backward((weight * 4).sum() * share, 2)
     plain.finish(optimizer)
     assert weight.grad is not None
     assert weight.grad.tolist() == [4.0, 4.0]

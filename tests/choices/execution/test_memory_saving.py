@@ -50,9 +50,10 @@ def gradients(recipe: Recipe, plan: LayerPlan, compiled: bool = False) -> tuple[
     torch.manual_seed(7)
     count = KeptBytes()
     with count.counting(model, list(model.backbone.blocks)):
-        loss = engine.forward(model, batch, plan, Progress(0, 0, 0.0, recipe.budget))
-    engine.backward(loss.loss, 1.0)
-    return [p.grad for p in model.parameters()], count, float(loss.loss.detach())
+        found = engine.forward(model, batch, plan, Progress(0, 0, 0.0, recipe.budget))
+    loss = found.over(model.counts(batch, Progress(0, 0, 0.0, recipe.budget)))
+    engine.backward(loss)
+    return [p.grad for p in model.parameters()], count, float(loss.detach())
 
 
 PLANS = {

@@ -77,7 +77,7 @@ def test_the_loss_scale_of_half_precision_is_in_its_state(monkeypatch: pytest.Mo
     engine, weight = recipe.execution.engine(recipe), torch.nn.Parameter(torch.tensor([2.0]))
     optimizer = torch.optim.SGD([weight], lr=1.0)
     assert engine.loss_scale == 2.0**16
-    engine.backward((weight * 3).sum(), 0.5)
+    engine.backward((weight * 3).sum() / 2)
     assert weight.grad is not None
     assert weight.grad.item() == 1.5 * 2.0**16
     engine.finish(optimizer)
@@ -85,7 +85,7 @@ def test_the_loss_scale_of_half_precision_is_in_its_state(monkeypatch: pytest.Mo
     engine.step(optimizer)
     assert weight.item() == 0.5
     assert weight.grad is None
-    engine.backward((weight * math.inf).sum(), 1.0)
+    engine.backward((weight * math.inf).sum())
     engine.finish(optimizer)
     engine.step(optimizer)
     assert weight.item() == 0.5
@@ -105,7 +105,7 @@ def test_layouts_reach_the_model_and_the_record() -> None:
     for engine in (plain, other):
         model = engine.place(model_of("masked"))
         assert isinstance(model, TokenPrediction)
-        seen, batch, _ = model.inputs(batch_of(), START)
+        seen, batch = model.inputs(batch_of(), START)
         shapes.append((len(seen.labels_N), len(batch.tokens_BT)))
     # Two of 16 positions of three rows, in each of which two documents of 8 tokens stand.
     assert shapes == [(3 * 2, 3), (6 * 16, 6)]

@@ -10,7 +10,7 @@ from torch.nn.attention import flex_attention as torch_flex
 from torch.nn.attention import varlen as torch_varlen
 
 from tests.choices.objectives.test_layout import LENGTH, uneven
-from tests.choices.objectives.test_token_prediction import PLAN, START, VOCABULARY
+from tests.choices.objectives.test_token_prediction import VOCABULARY, mean_loss
 from tests.ops.test_packed_attention import one_piece_at_a_time
 from workbench.base.errors import RecipeError
 from workbench.choices.execution import Native
@@ -71,7 +71,7 @@ def test_a_model_learns_the_same(name: str, objective: str, monkeypatch: pytest.
     results = []
     for attention in ("plain", name):
         model = built(objective, attention)
-        loss = model(uneven(), PLAN, START).loss
+        loss = mean_loss(model, uneven())
         loss.backward()
         entropy = torch.tensor(model.backbone.attention_entropy(uneven().tokens_BT, uneven()))
         masked = model.backbone.context(uneven().tokens_BT, uneven()).bias_BHTT is not None

@@ -39,9 +39,10 @@ def built(recipe: Recipe, device: str = "cpu") -> TrainingModel:
 def passes(engine: NativeEngine, model: TrainingModel) -> list[torch.Tensor]:
     """Loss, accuracy, RMS of layers and gradients of one step, as numbers of their own."""
     model.backbone.taps = []
-    loss = engine.forward(model, uneven().to(engine.device), PLAN, START)
-    engine.backward(loss.loss, 1.0)
-    found = [loss.loss.detach(), loss.metrics["accuracy"], *model.backbone.taps]
+    result = engine.forward(model, uneven().to(engine.device), PLAN, START)
+    loss = result.over(model.counts(uneven(), START))
+    engine.backward(loss)
+    found = [loss.detach(), result.metrics["accuracy"], *model.backbone.taps]
     found += [p.grad for p in model.parameters() if p.grad is not None]
     model.backbone.taps = None
     model.zero_grad(set_to_none=True)
@@ -145,8 +146,9 @@ def test_captured_steps_give_what_the_blocks_give() -> None:
         for _ in range(6):
             for _ in range(2):
                 loss = engine.forward(model, uneven().to("cuda"), PLAN, START)
-                engine.backward(loss.loss, 0.5)
-                losses.append(loss.loss.detach())
+                share = loss.over({"loss": 2 * model.counts(uneven(), START)["loss"]})
+                engine.backward(share, 2)
+                losses.append(share.detach())
             engine.step(optimizer)
         results.append(torch.stack(losses).cpu())
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)

@@ -125,9 +125,9 @@ def test_both_rates_follow_the_schedule_and_a_turned_rate_leaves_adamws_alone() 
     rates = {group["role"]: group["lr"] for group in optimizer.param_groups}
     assert rates == {"matrix": 0.04, "embedding": 0.002, "vector": 0.002}
     half = Progress(50, 0, 0.0, Budget(amount=100))
-    assert choice.apply(optimizer, half)["lr"] == pytest.approx(0.02)
+    assert choice.apply(optimizer, half, choice.lr_at(half))["lr"] == pytest.approx(0.02)
     assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.02, 0.001, 0.001])
-    choice.model_copy(update={"lr": 0.08}).apply(optimizer, half)
+    choice.model_copy(update={"lr": 0.08}).apply(optimizer, half, 0.04)
     assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.04, 0.001, 0.001])
 
 

@@ -98,7 +98,8 @@ def test_apply_writes_rate_and_decay(tensor_rate: bool) -> None:
         for group in optimizer.param_groups:
             group["lr"] = torch.tensor(0.0)
     held = [group["lr"] for group in optimizer.param_groups]
-    said = choice.apply(optimizer, Progress(25, 0, 0.0, Budget(amount=100)))
+    now = Progress(25, 0, 0.0, Budget(amount=100))
+    said = choice.apply(optimizer, now, choice.lr_at(now))
     assert said == {"lr": pytest.approx(0.1), "weight_decay": pytest.approx(0.15)}
     assert [float(group["lr"]) for group in optimizer.param_groups] == pytest.approx([0.1, 0.1])
     assert [group["weight_decay"] for group in optimizer.param_groups] == pytest.approx([0.15, 0.0])
@@ -110,7 +111,7 @@ def test_groups_with_a_scale_of_their_own_keep_it() -> None:
     choice = AdamW(lr=0.2, schedule=Linear(start=1.0, end=1.0))
     optimizer = choice.build(parameter_groups(net(), 0.0), torch.device("cpu"))
     optimizer.param_groups[1]["lr_scale"] = 0.5
-    choice.apply(optimizer, Progress(0, 0, 0.0, Budget()))
+    choice.apply(optimizer, Progress(0, 0, 0.0, Budget()), 0.2)
     assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.2, 0.1])
 
 

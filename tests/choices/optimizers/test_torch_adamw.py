@@ -30,7 +30,8 @@ def test_its_steps_are_those_of_torch_on_norms_and_biases_too() -> None:
     first = choice.build(parameter_groups(ours, 0.5), torch.device("cpu"))
     second = torch.optim.AdamW(theirs.parameters(), weight_decay=0.5)
     for step in range(30):
-        said = choice.apply(first, Progress(step, 0, 0.0, Budget(amount=30, unit="steps")))
+        now = Progress(step, 0, 0.0, Budget(amount=30, unit="steps"))
+        said = choice.apply(first, now, choice.lr_at(now))
         assert said == {"lr": 1e-3, "weight_decay": 0.5}, "constant"
         x = torch.randn(16, 4)
         for model, optimizer in ((ours, first), (theirs, second)):

@@ -252,9 +252,14 @@ class Engine:
         """Factor on the gradients until :meth:`finish`; None where nothing is scaled. Waits for the device."""
         return None
 
-    def backward(self, loss: Tensor, share: float) -> None:
-        """Add the gradients of a micro-batch's loss, 0-d, times its share of the step, to those that are there."""
-        (loss * share).backward()
+    def backward(self, loss: Tensor, parts: int = 1) -> None:
+        """Add the gradients of a micro-batch to those that are there.
+
+        Args:
+            loss: its share of the step's loss, 0-d.
+            parts: micro-batches of the step.
+        """
+        loss.backward()
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
         """After the last micro-batch: make the gradients those of the whole step, unscaled."""

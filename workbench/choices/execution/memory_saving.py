@@ -205,7 +205,7 @@ class MemorySavingEngine(Engine):
             legal = divisors(data.fewest_rows, data.most_rows)
 
             def backward(loss: Tensor) -> None:
-                self.backward(loss, 1.0)
+                self.backward(loss)
                 model.zero_grad(set_to_none=True)
 
             self.micro_batch_size = largest_rows(legal, room, kept, rehearse, backward)
@@ -244,14 +244,14 @@ class MemorySavingEngine(Engine):
             self._low.lower(model)
         return super().forward(model, batch, plan, progress)
 
-    def backward(self, loss: Tensor, share: float) -> None:
+    def backward(self, loss: Tensor, parts: int = 1) -> None:
         """See :meth:`Engine.backward`."""
         try:
-            super().backward(loss, share)
+            super().backward(loss, parts)
         finally:
             if self._low is not None:
                 self._low.restore()
-        if self._low is not None and share < 1 / FEW:
+        if self._low is not None and parts > FEW:
             self._low.widen()
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:

@@ -185,9 +185,9 @@ class NativeEngine(MemorySavingEngine):
         """Of fp16; waits for the device."""
         return self._scaler.get_scale() if self._scaler.is_enabled() else None
 
-    def backward(self, loss: Tensor, share: float) -> None:
+    def backward(self, loss: Tensor, parts: int = 1) -> None:
         """See :meth:`Engine.backward`; gradients are scaled until :meth:`finish`."""
-        super().backward(self._scaler.scale(loss), share)
+        super().backward(self._scaler.scale(loss), parts)
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
         """Unscale: the norm that is limited and reported is that of the true gradients."""

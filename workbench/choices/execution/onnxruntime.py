@@ -146,11 +146,11 @@ class OnnxRuntimeEngine(Engine):
             MemoryError: its arena could not grow.
         """
         assert isinstance(model, TokenPrediction)
-        seen, batch, count = model.inputs(batch, progress)
+        seen, batch = model.inputs(batch, progress)
         taps = model.backbone.taps
         graph = self._graph(model, plan, batch.tokens_BT.shape[1])
         try:
-            loss, accuracy, *rms = graph(*inputs_of(seen, batch))
+            nats, hits, *rms = graph(*inputs_of(seen, batch))
         except Exception as error:
             if "Failed to allocate memory" in str(error):
                 raise MemoryError(f"not enough memory in ONNX Runtime: {first_line(error)}") from error
@@ -162,7 +162,7 @@ class OnnxRuntimeEngine(Engine):
             model.backbone.taps = taps
         if taps is not None:
             taps.extend(rms)
-        return Loss(loss, count, {"accuracy": accuracy.detach()})
+        return model.loss_of(nats, hits)
 
     def save_graphs(self, folder: Path) -> None:
         """See :meth:`Engine.save_graphs`: ONNX as exported, as optimised with its gradients, and as executed."""

@@ -23,7 +23,7 @@ from workbench.choices.schedules.schedule import Schedule
 
 
 class ScoredRows(nn.Module):
-    """What one graph holds: rows of tokens as the backbone sees them -> loss, accuracy, RMS of each layer's output.
+    """The content of one graph: rows of tokens as the backbone sees them -> nats, hits, RMS of each layer's output.
 
     Corruption stays outside: it draws by counters in 64-bit integers, which is not worth a graph.
 
@@ -40,7 +40,7 @@ class ScoredRows(nn.Module):
         self, tokens_BT: Tensor, positions_BT: Tensor, documents_BT: Tensor, labels_N: Tensor, weight_N: Tensor,
         index_N: Tensor | None = None,
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Mean nats and share predicted, 0-d each, then one 0-d RMS per layer."""
+        """Return summed nats and right predictions, 0-d each, then one 0-d RMS per layer."""
         backbone = self.model.backbone
         taps: list[Tensor] = []
         backbone.taps = taps
@@ -90,7 +90,7 @@ class WholeStep:
     def forward(self, model: TrainingModel, batch: Batch, progress: Progress) -> Loss:
         """Loss of rows (B, T), as ``model`` itself gives it, with every layer running."""
         assert isinstance(model, TokenPrediction)
-        seen, batch, count = model.inputs(batch, progress)
+        seen, batch = model.inputs(batch, progress)
         taps = model.backbone.taps
         try:
             scores = self._regions[model](*inputs_of(seen, batch))
@@ -99,10 +99,10 @@ class WholeStep:
         if self._captured:
             # The graph's next replay writes over what it returned.
             scores = tuple(score.clone() for score in scores)
-        loss, accuracy, *rms = scores
+        nats, hits, *rms = scores
         if taps is not None:
             taps.extend(rms)
-        return Loss(loss, count, {"accuracy": accuracy.detach()})
+        return model.loss_of(nats, hits)
 
     def next_step(self) -> None:
         """The step's gradients are used up: what a graph returned before may be written over."""

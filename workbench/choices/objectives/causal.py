@@ -39,16 +39,17 @@ class CausalModel(TokenPrediction):
 
     choice: Causal
 
-    def labelled(self, batch: Batch, progress: Progress) -> tuple[Labelled, int]:
-        """The batch as it is, tokens (B, T); at most B * (T - 1) labels, those at ends of pieces weigh 0."""
-        rows, length = batch.tokens_BT.shape
+    def counts(self, batch: Batch, progress: Progress) -> dict[str, int]:
+        """Return the tokens of rows (B, T) that another one of the same piece follows."""
+        documents_BT = batch.documents_BT
+        return {"loss": int((documents_BT[:, 1:] == documents_BT[:, :-1]).sum())}
+
+    def labelled(self, batch: Batch, progress: Progress) -> Labelled:
+        """Return the batch as it is, tokens (B, T); labels at ends of pieces weigh 0."""
         weight_BT = torch.zeros_like(batch.tokens_BT, dtype=torch.float32)
         # (B, T - 1): 1 where the next token belongs to the same piece. The last column keeps 0: its next token stands
         # in another row.
         weight_BT[:, :-1] = batch.documents_BT[:, 1:] == batch.documents_BT[:, :-1]
         # The first token wraps around to the last column, where the weight is 0; shapes stay (B, T).
         labels_BT = batch.tokens_BT.roll(-1, dims=1)
-        seen = Labelled(batch.tokens_BT, None, labels_BT.flatten(), weight_BT.flatten())
-        # Not the sum of the weights: reading it would make every micro-batch wait for the device. The price: labels of
-        # a micro-batch with many short pieces weigh slightly more than those of its neighbours.
-        return seen, rows * (length - 1)
+        return Labelled(batch.tokens_BT, None, labels_BT.flatten(), weight_BT.flatten())

@@ -6,6 +6,7 @@ import math
 from typing import Literal
 
 import numpy as np
+import torch
 
 from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.choice import knob
@@ -71,13 +72,18 @@ class MaskedModel(TokenPrediction):
     # No buffer: derived from the vocabulary, so it has no place in a checkpoint.
     _tables: Corruption | None = None
 
-    def labelled(self, batch: Batch, progress: Progress) -> tuple[Labelled, int]:
-        """Corrupted rows (B, T) at the rate of ``progress``; B * round(rate * T) slots."""
+    def counts(self, batch: Batch, progress: Progress) -> dict[str, int]:
+        """Return the labels of rows (B, T): round(rate * T) in each, or all ordinary tokens where these are fewer."""
+        special = batch.tokens_BT.new_tensor(self.vocabulary.special)
+        ordinary_B = torch.isin(batch.tokens_BT, special, invert=True).sum(1)
+        slots = labels_per_row(batch.tokens_BT.shape[1], at(self.choice.mask_rate, progress))
+        return {"loss": int(ordinary_B.clamp(max=slots).sum())}
+
+    def labelled(self, batch: Batch, progress: Progress) -> Labelled:
+        """Return corrupted rows (B, T) at the rate of ``progress``, with B * round(rate * T) slots."""
         # Read from the choice every time: a knob turned during the run replaces the choice.
         rate = at(self.choice.mask_rate, progress)
-        rows, length = batch.tokens_BT.shape
-        seen = self._corrupt(batch)(batch, rate, self.seed, always_mask=self.choice.corruption == "all_mask")
-        return seen, rows * labels_per_row(length, rate)
+        return self._corrupt(batch)(batch, rate, self.seed, always_mask=self.choice.corruption == "all_mask")
 
     def _corrupt(self, batch: Batch) -> Corruption:
         device = batch.tokens_BT.device

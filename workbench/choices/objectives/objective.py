@@ -1,7 +1,8 @@
-"""What an objective is: corruption, head and loss over a backbone."""
+"""Objectives: corruption, heads and loss on top of backbones."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
@@ -19,17 +20,33 @@ from workbench.choices.progress import Progress
 
 @dataclass
 class Loss:
-    """One micro-batch's result.
+    """One micro-batch's result, in sums: the step divides by how many labels all its micro-batches have.
 
     Attributes:
-        loss: mean over labelled positions in nats, tensor of shape (), with gradient.
-        count: labelled positions in this micro-batch (a Python int: static, no device sync).
-        metrics: tensors of shape () worth plotting (accuracy, parts of the loss), detached.
+        parts: nats summed over the labels of each part of the loss, by name, shape (), with gradient.
+        metrics: sums over the labels of the first part that are worth plotting (right predictions), shape (), detached.
     """
 
-    loss: Tensor
-    count: int
+    parts: dict[str, Tensor]
     metrics: dict[str, Tensor] = field(default_factory=dict)
+
+    def over(self, counts: Mapping[str, int], weights: Mapping[str, float] | None = None) -> Tensor:
+        """Return the sum of weight * nats / count over the parts, shape (): this micro-batch's share of a loss.
+
+        Args:
+            counts: labels by part, of everything that the loss is a mean over.
+            weights: by part; 1 where left out.
+
+        Example:
+            >>> float(Loss({"loss": torch.tensor(6.0)}).over({"loss": 4}))
+            1.5
+        """
+        terms = []
+        for name, nats in self.parts.items():
+            # A step without any label has the loss 0, not NaN.
+            mean, weight = nats / max(1, counts[name]), (weights or {}).get(name, 1.0)
+            terms.append(mean if weight == 1.0 else mean * weight)
+        return terms[0] if len(terms) == 1 else torch.stack(terms).sum()
 
 
 class Labelled(NamedTuple):
@@ -63,6 +80,19 @@ class TrainingModel(nn.Module):
 
     backbone: Backbone
     choice: Objective
+
+    def counts(self, batch: Batch, progress: Progress) -> dict[str, int]:
+        """Return how many labels each part of the loss has in a batch: known before the forward pass.
+
+        Args:
+            batch: rows of tokens, (B, T), on the CPU, so that nothing waits for a device.
+            progress: where the run stands.
+        """
+        raise NotImplementedError
+
+    def weights(self, progress: Progress) -> dict[str, float]:
+        """Return the weight of each part of the loss of rows (B, T); parts left out weigh 1."""
+        return {}
 
     def forward(self, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
         """Corrupt on the device, run the backbone under ``plan``, score the labelled positions.

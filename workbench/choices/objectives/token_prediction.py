@@ -1,4 +1,4 @@
-"""What masked and causal models share: a head over a vocabulary and the mean cross-entropy of labelled positions."""
+"""Base of masked and causal models: a head over a vocabulary and the cross-entropy of labelled positions."""
 
 from __future__ import annotations
 
@@ -43,26 +43,30 @@ class TokenPrediction(TrainingModel):
         self._score_region: Callable[..., tuple[Tensor, Tensor]] = self.score
         self._everywhere = self._padded = False
 
-    def labelled(self, batch: Batch, progress: Progress) -> tuple[Labelled, int]:
-        """What the backbone sees, (B, T), and must predict, N tokens; and N itself (static, no device sync)."""
+    def labelled(self, batch: Batch, progress: Progress) -> Labelled:
+        """Return the tokens (B, T) that the backbone sees and the N tokens that it must predict."""
         raise NotImplementedError
 
     def lay_out(self, head: str, padding: str) -> None:
         """See :meth:`TrainingModel.lay_out`, which is about steps on rows (B, T); scoring keeps its own layout."""
         self._everywhere, self._padded = head == "all", padding == "kept"
 
-    def inputs(self, batch: Batch, progress: Progress) -> tuple[Labelled, Batch, int]:
-        """What backbone and head work on, (B, T) tokens and N slots as they are laid out; and how many labels."""
-        seen, count = self.labelled(batch, progress)
+    def inputs(self, batch: Batch, progress: Progress) -> tuple[Labelled, Batch]:
+        """Return (B, T) tokens and N slots for backbone and head, in the layout of :meth:`lay_out`."""
+        seen = self.labelled(batch, progress)
         if self._padded:
             seen, batch = padded(seen, batch, self.vocabulary.pad)
-        return everywhere(seen) if self._everywhere else seen, batch, count
+        return everywhere(seen) if self._everywhere else seen, batch
 
     def forward(self, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
-        """Tokens (B, T) -> mean nats over the labels that count; ``accuracy`` is the share predicted correctly."""
-        seen, batch, count = self.inputs(batch, progress)
-        loss, accuracy = self._score_region(self.states(seen, batch, plan), seen.labels_N, seen.weight_N)
-        return Loss(loss, count, {"accuracy": accuracy})
+        """Return the nats of tokens (B, T) summed over labels that count; ``accuracy`` sums right predictions."""
+        seen, batch = self.inputs(batch, progress)
+        return self.loss_of(*self._score_region(self.states(seen, batch, plan), seen.labels_N, seen.weight_N))
+
+    @staticmethod
+    def loss_of(nats: Tensor, hits: Tensor) -> Loss:
+        """Return what :meth:`score` gives, 0-d each, as a loss with one part."""
+        return Loss({"loss": nats}, {"accuracy": hits.detach()})
 
     @torch.no_grad()
     def heldout(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> Tensor:
@@ -95,7 +99,7 @@ class TokenPrediction(TrainingModel):
         return self.backbone(seen.tokens_BT, batch, plan, seen.index_N)
 
     def score(self, x_ND: Tensor, labels_N: Tensor, weight_N: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean loss and accuracy over labels that count; a batch without any gives 0, not NaN."""
+        """Return nats and right predictions, 0-d, summed over the labels (N,) that count; states are (N, D)."""
         # Under bf16 autocast the product is rounded to bf16 (steps of 1/16 between 8 and 16), and float32 from here on:
         # softmax and loss add no rounding of their own. Evaluation computes the product in float32 as well.
         logits_NV = self.head(x_ND).float()
@@ -105,5 +109,4 @@ class TokenPrediction(TrainingModel):
             # few enough values that ties are common (1.75% of random rows).
             best_N1 = logits_NV.amax(-1, keepdim=True)
             hits_N = (logits_NV.gather(1, labels_N[:, None]) >= best_N1)[:, 0] / (logits_NV >= best_N1).sum(-1)
-        counted = weight_N.sum().clamp(min=1)
-        return (nats_N * weight_N).sum() / counted, (hits_N * weight_N).sum() / counted
+        return (nats_N * weight_N).sum(), (hits_N * weight_N).sum()

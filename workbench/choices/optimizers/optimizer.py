@@ -88,13 +88,14 @@ class OptimizerChoice(Choice):
         """Factor on the learning rate of a parameter group, whatever its parameters' shapes."""
         return float(group.get("lr_scale", 1.0))
 
-    def apply(self, optimizer: torch.optim.Optimizer, progress: Progress) -> dict[str, float]:
+    def apply(self, optimizer: torch.optim.Optimizer, progress: Progress, rate: float) -> dict[str, float]:
         """Write the values of this step into the optimizer's groups; returns ``lr`` and ``weight_decay``.
 
         Args:
             progress: steps, tokens and seconds done.
+            rate: the learning rate of the step.
         """
-        values = {"lr": self.lr_at(progress), "weight_decay": at(self.weight_decay, progress)}
+        values = {"lr": rate, "weight_decay": at(self.weight_decay, progress)}
         for group in optimizer.param_groups:
             # A tensor learning rate (CUDA graphs, compiled steps) is filled in place, never replaced.
             scale = self.rate_scale(group)

@@ -196,30 +196,24 @@ def take_curvature(
         seed: of the recipe.
     """
     engine = made.engine
-    counts: list[int] = []
+    labels = max(1, sum(made.model.counts(part, progress)["loss"] for part in parts))
     for part, plan in zip(parts, plans, strict=True):
-        batch = part.to(engine.device)
         with engine.autocast():
-            loss, count = sampled_loss(made.model, batch, plan, progress, seed)
-        counts.append(count)
-        # Every part is taken to have as many labels as the first; the difference is corrected below.
-        engine.backward(loss, count / (counts[0] * len(parts)))
+            nats = sampled_loss(made.model, part.to(engine.device), plan, progress, seed)
+        engine.backward(nats / labels, len(parts))
     gradients = [p.grad for group in made.optimizer.param_groups for p in group["params"] if p.grad is not None]
     # Divided here and not by the engine, which may allow one unscaling per step.
     scale = engine.loss_scale
-    factor = counts[0] * len(parts) / sum(counts) / (scale or 1.0)
-    if factor != 1:
-        torch._foreach_mul_(gradients, factor)
+    if scale:
+        torch._foreach_mul_(gradients, 1 / scale)
     # Only float16 overflows; elsewhere nothing is read, and a loss that is not finite ends the run anyway.
     if scale is None or all(bool(torch.isfinite(norm)) for norm in torch._foreach_norm(gradients)):
-        made.optimizer.curvature(sum(counts))
+        made.optimizer.curvature(labels)
     made.optimizer.zero_grad(set_to_none=True)
 
 
-def sampled_loss(
-    model: TokenPrediction, batch: Batch, plan: LayerPlan, progress: Progress, seed: int
-) -> tuple[Tensor, int]:
-    """Return the mean nats of labels drawn from the model's prediction, 0-d, and how many labels there are.
+def sampled_loss(model: TokenPrediction, batch: Batch, plan: LayerPlan, progress: Progress, seed: int) -> Tensor:
+    """Return the summed nats of labels drawn from the model's prediction, 0-d.
 
     Args:
         model: predicts tokens.
@@ -228,7 +222,7 @@ def sampled_loss(
         progress: where the run stands.
         seed: decides, with the sample, one draw per position, whatever the micro-batch.
     """
-    seen, count = model.labelled(batch, progress)
+    seen = model.labelled(batch, progress)
     x_ND = model.states(seen, batch, plan)
     # The upper 53 of 63 random bits: float64 in [0, 1).
     bits_BT = random_bits(seed, LABELS, batch.samples_B, batch.tokens_BT.shape[1])
@@ -239,7 +233,7 @@ def sampled_loss(
         pairs = zip(x_ND.split(_DRAWN_ROWS), uniform_N.split(_DRAWN_ROWS), strict=True)
         labels_N = torch.cat([draw_labels(model.head(x_RD).float(), uniform_R) for x_RD, uniform_R in pairs])
     nats_N = F.cross_entropy(model.head(x_ND).float(), labels_N, reduction="none")
-    return (nats_N * seen.weight_N).sum() / seen.weight_N.sum().clamp(min=1), count
+    return (nats_N * seen.weight_N).sum()
 
 
 def draw_labels(logits_NV: Tensor, uniform_N: Tensor) -> Tensor:

@@ -1,0 +1,64 @@
+"""Results of one step's backward passes, beside the gradients themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.objective import Loss, TrainingModel
+from workbench.choices.progress import Progress
+
+
+@dataclass
+class Gradients:
+    """Collect what the micro-batches of one step give.
+
+    Attributes:
+        counts: labels of the whole step, by part of the loss.
+        losses: shares of the step's loss, 0-d, by micro-batch.
+        sums: detached parts and metrics, 0-d sums over labels, by micro-batch.
+        plans: by micro-batch.
+    """
+
+    counts: dict[str, int]
+    losses: list[Tensor]
+    sums: list[Loss]
+    plans: list[LayerPlan]
+
+    @property
+    def labels(self) -> int:
+        """Labels of the first part of the loss, which metrics are sums over."""
+        return next(iter(self.counts.values()))
+
+    def loss(self) -> Tensor:
+        """Return the loss of the step in nats, 0-d."""
+        return torch.stack(self.losses).sum()
+
+    def metrics(self) -> dict[str, Tensor]:
+        """Return the metrics per label, 0-d; of a loss with several parts also each part by its name."""
+        names = list(self.sums[0].metrics)
+        means = {name: torch.stack([each.metrics[name] for each in self.sums]).sum() / self.labels for name in names}
+        if len(self.counts) > 1:
+            for part, count in self.counts.items():
+                means[part] = torch.stack([each.parts[part] for each in self.sums]).sum() / max(1, count)
+        return means
+
+
+def step_counts(model: TrainingModel, parts: Sequence[Any], progress: Progress) -> dict[str, int]:
+    """Return the labels of a step by part of the loss, at least 1 each.
+
+    Args:
+        model: that is about to train.
+        parts: micro-batches, rows (B, T), on the CPU.
+        progress: before the step.
+    """
+    counts: dict[str, int] = {}
+    for part in parts:
+        for name, count in model.counts(part, progress).items():
+            counts[name] = counts.get(name, 0) + count
+    return {name: max(1, count) for name, count in counts.items()}
