@@ -247,5 +247,9 @@ def test_what_a_run_ended_with_says_of_how_much_text_its_score_is(root: Path) ->
     for status, of in (("stopped", "a part, 1,024 tokens"), ("finished", "all 1,024 tokens")):
         write_state(folder, status=status, step=4, started=1.0)
         assert f"held-out loss 3.5000 nats ({of});" in summary(Run(folder), Run(folder).result)
+    points = {"heldout": [{"step": 4, "loss": 3.5, "evaluated_tokens": 1024}]}
+    write_json(folder.evaluations, points | {"score": {"tokens": 1024}})
+    write_state(folder, status="stopped", step=4, started=1.0)
+    assert "(all 1,024 tokens)" in summary(Run(folder), Run(folder).result), "a small set is scored whole throughout"
     write_json(folder.evaluations, {})
     assert "held-out loss not measured; word frequencies" in summary(Run(folder), Run(folder).result)

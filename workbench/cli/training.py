@@ -264,11 +264,13 @@ def _conclude(run: Run, result: Result, options: argparse.Namespace) -> None:
 
 def _scored_on(run: Run, result: Result) -> str:
     """Return in brackets how much held-out text the score of an ended run is of; empty without one."""
-    points = read_evaluations(run.folder).get("heldout")
+    evaluations = read_evaluations(run.folder)
+    points, score = evaluations.get("heldout"), evaluations.get("score")
     tokens = points[-1].get("evaluated_tokens") if isinstance(points, list) and points else None
     if result["heldout_loss"] is None or not isinstance(tokens, int):
         return ""
-    return f" (all {tokens:,} tokens)" if result["state"] == "finished" else f" (a part, {tokens:,} tokens)"
+    whole = result["state"] == "finished" or (isinstance(score, dict) and tokens == score.get("tokens"))
+    return f" (all {tokens:,} tokens)" if whole else f" (a part, {tokens:,} tokens)"
 
 
 def summary(run: Run, result: Result) -> str:
