@@ -82,4 +82,4 @@ def test_a_model_of_which_nothing_trains_is_refused(tiny: Recipe) -> None:
     frozen = {"kind": "freeze", "share": {"kind": "linear", "start": 0.0, "end": 1.0}, "embedding": "frozen"}
     with pytest.raises(RecipeError, match=r"depth\.share: reaches 1, .* nothing is left to train"):
         tiny.with_(architecture=bare, depth=frozen)
-    tiny.with_(architecture={**bare, "bias": True}, depth=frozen)
+    tiny.with_(architecture={**bare, "final_norm": True}, depth=frozen)

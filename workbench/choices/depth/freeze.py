@@ -47,7 +47,7 @@ class Freeze(Depth):
         model = recipe.architecture
         most = self.share if isinstance(self.share, float) else self.share.extremes()[1]
         # Foreign models have a final norm of their own.
-        rest = getattr(model, "final_norm", True) or model.bias or model.head != "linear" or not model.tied
+        rest = getattr(model, "final_norm", True) or model.head != "linear" or not model.tied
         if most >= 1 and self.embedding == "frozen" and not rest:
             yield Problem(
                 "depth.share",
