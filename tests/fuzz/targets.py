@@ -19,8 +19,7 @@ from workbench.client.fork_point import steps_of
 from workbench.client.run import Run
 from workbench.client.run_list import RunList
 from workbench.client.summary import describe
-from workbench.jupyter.compose.recipe_reader import read_json, read_python
-from workbench.jupyter.compose.recipe_text import as_json, as_python
+from workbench.jupyter.compose.recipe_text import as_json, read_json
 from workbench.jupyter.compose.text_problems import TextError
 from workbench.jupyter.feed.track import Track
 from workbench.plots.report import report_html
@@ -89,23 +88,17 @@ class Recipes(Target):
 
 
 class PastedText(Target):
-    """Python and JSON pasted into the Lab: a recipe, or problems with their lines."""
+    """JSON pasted into the Lab: a recipe, or problems with their lines."""
 
     name, small, large = "pasted", 400, 100_000
-    _texts: ClassVar = [
-        as_python(presets.get(name).to_dict(), presets.get(base).to_dict(), base)
-        for name, base in zip(presets.names(), [*presets.names()[3:], *presets.names()[:3]], strict=True)
-    ]
     _json: ClassVar = [as_json(presets.get(name).to_dict()) for name in presets.names()]
 
     def case(self, random: Random) -> Any:
-        python = random.random() < 0.8
-        return (python, damaged_text(random.choice(self._texts if python else self._json), random))
+        return damaged_text(random.choice(self._json), random)
 
     def check(self, case: Any, random: Random) -> None:
-        python, text = case
         with contextlib.suppress(TextError):
-            (read_python if python else read_json)(text)
+            read_json(case)
 
 
 class Telemetry(Target):

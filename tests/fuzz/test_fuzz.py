@@ -17,5 +17,5 @@ def test_no_input_escapes(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_an_escape_is_found_and_names_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.fuzz.targets.read_python", lambda text: {}[text])
+    monkeypatch.setattr("tests.fuzz.targets.read_json", lambda text: {}[text])
     assert any("KeyError in test_fuzz.py" in escape_of(PastedText(tmp_path), seed) for seed in range(20))

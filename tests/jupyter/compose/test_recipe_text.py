@@ -11,7 +11,8 @@ import pytest
 import workbench
 from workbench import presets
 from workbench.choices.choice import registry
-from workbench.jupyter.compose.recipe_text import as_json, as_python
+from workbench.jupyter.compose.recipe_text import LONGEST, as_json, as_python, read_json
+from workbench.jupyter.compose.text_problems import TextError
 from workbench.recipes.recipe import AXES, Recipe
 
 
@@ -81,3 +82,43 @@ def test_a_recipe_that_cannot_run_has_a_text_too() -> None:
     assert "'heads': 3" in as_python(broken, base, "fast")
     assert "'lr': 'many'" in as_python(broken, base, "fast")
     assert json.loads(as_json(broken)) == broken
+
+
+def lines(text: str) -> list[tuple[int, str]]:
+    """Return the problems of a text that holds no recipe."""
+    with pytest.raises(TextError) as caught:
+        read_json(text)
+    return [tuple(problem) for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_preset_comes_back(name: str) -> None:
+    assert read_json(as_json(presets.get(name).to_dict())) == presets.get(name)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "part"),
+    [
+        ('"evaluations": 8,', '"evaluations": 8', "not JSON: Expecting ',' delimiter"),
+        ('"seed": 0', '"seed": -1', "seed: "),
+        ('"heads": 4,', '"heads": 3,', "architecture.heads: 3 heads do not divide"),
+        ('"vocabulary_size": 4096', '"vocabulary_size": "many"', "data.tokenizer.vocabulary_size: "),
+        ('"kind": "adamw"', '"kind": "adamm"', "did you mean 'adamw'?"),
+        ('"lowercase": ', '"lowercased": ', "did you mean 'lowercase'?"),
+    ],
+)
+@pytest.mark.parametrize("lead", ["", "\n \n"])
+def test_json_errors_name_the_line(old: str, new: str, part: str, lead: str) -> None:
+    text = lead + as_json(presets.get("fast").to_dict())
+    assert text.count(old) == 1
+    line = text[: text.index(old)].count("\n") + 1
+    problems = lines(text.replace(old, new))
+    # A missing comma is noticed where the next word stands.
+    assert [where for where, message in problems if part in message] == [line + ("delimiter" in part)], problems
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "3", "null", json.dumps({"schema_version": 99}), "{" * 100_000, " " * (LONGEST + 1)]
+)
+def test_json_that_is_no_recipe(text: str) -> None:
+    assert lines(text)[0][0] == 1

@@ -14,14 +14,14 @@ def tree(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
 
 
-CALL = """x.with_(
-    seed=1,
-    data={
+CALL = """{
+    'seed': 1,
+    'data': {
         'tokenizer': {'kind': 'trained',
                       'size': 3}, 'rows': ROWS},
-    **{'a.b': {
-        'c': 4}},
-)"""
+    'a.b': {
+        'c': 4},
+}"""
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from workbench.jupyter.compose.knob_finder import KnobFinder
 from workbench.jupyter.compose.knob_help import help_of
 from workbench.jupyter.compose.method_card import CardPanel
 from workbench.jupyter.compose.recipe_editor import Edited
-from workbench.jupyter.compose.recipe_reader import Read
 from workbench.jupyter.compose.recipe_text import as_html
 from workbench.jupyter.compose.recipe_texts import VIEWS, RecipeTexts
 from workbench.jupyter.compose.section import Section
@@ -313,13 +312,9 @@ class Composer(Light, ipywidgets.VBox):
             self._beside.children = beside
         self.page.resting = about(state.source) if state.source else "a recipe of your own"
 
-    def _take_over(self, read: Read) -> None:
-        """A text was applied; marks refer to the preset that it starts from, else to what they referred to before."""
-        fields = read.recipe.to_dict()
-        if read.preset and read.preset != self.composition.state.source:
-            self.composition.begin(presets.get(read.preset), read.preset, fields)
-        else:
-            self.composition.change(fields)
+    def _take_over(self, recipe: Recipe) -> None:
+        """Take over a text that was applied; marks refer to what they referred to before."""
+        self.composition.change(recipe.to_dict())
         self._put()
 
     def _picked(self, change: Any) -> None:

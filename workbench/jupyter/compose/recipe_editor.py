@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import traitlets
 
 from workbench.jupyter.bundles import BundledWidget, code
-from workbench.jupyter.compose.recipe_reader import Read
 from workbench.jupyter.compose.text_problems import TextError
 from workbench.jupyter.light_widgets import Light
+from workbench.recipes.recipe import Recipe
 
 
 class Edited(NamedTuple):
@@ -32,7 +32,7 @@ class RecipeEditor(Light, BundledWidget):
 
     Args:
         language: what the text is called, ``Python`` or ``JSON``.
-        read: reads such a text, or raises :class:`TextError`.
+        read: reads such a text, or raises :class:`TextError`; None for one that can only be copied.
         apply: takes over what was read, on Apply or Ctrl+Enter.
         preview: says in a few words what applying would change.
         edited: called when :attr:`edited` has changed because something was typed.
@@ -47,6 +47,7 @@ class RecipeEditor(Light, BundledWidget):
     _code = code("recipe_editor")
 
     language = traitlets.Unicode().tag(sync=True)
+    readonly = traitlets.Bool(False).tag(sync=True)
     text = traitlets.Unicode().tag(sync=True)
     draft = traitlets.Unicode(None, allow_none=True).tag(sync=True)
     problems = traitlets.List(traitlets.List()).tag(sync=True)
@@ -55,12 +56,12 @@ class RecipeEditor(Light, BundledWidget):
     def __init__(
         self,
         language: str,
-        read: Callable[[str], Read],
-        apply: Callable[[Read], None],
-        preview: Callable[[Read], str],
+        read: Callable[[str], Recipe] | None,
+        apply: Callable[[Recipe], None],
+        preview: Callable[[Recipe], str],
         edited: Callable[[], None] = lambda: None,
     ) -> None:
-        super().__init__(language=language)
+        super().__init__(language=language, readonly=read is None)
         self._read, self._apply, self._preview, self._tell = read, apply, preview, edited
         # The draft that was applied last, which the page has not forgotten yet.
         self._taken: str | None = None
@@ -82,7 +83,7 @@ class RecipeEditor(Light, BundledWidget):
             sound: it is known to hold a recipe, and need not be read again.
         """
         self.text = text
-        if sound and self.draft is None:
+        if self._read is None or (sound and self.draft is None):
             self.problems, self.note = [], ""
         else:
             self._judge()
@@ -112,7 +113,10 @@ class RecipeEditor(Light, BundledWidget):
         found = self._judged(self.text if self.draft is None else self.draft)
         self.note = "" if found is None or self.draft is None else self._preview(found)
 
-    def _judged(self, text: str) -> Read | None:
+    def _judged(self, text: str) -> Recipe | None:
+        if self._read is None:
+            self.problems = [[1, f"the {self.language} is shown to be copied; edit the JSON or the form"]]
+            return None
         try:
             found = self._read(text)
         except TextError as error:

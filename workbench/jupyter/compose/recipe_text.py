@@ -1,4 +1,4 @@
-"""A recipe as text that people copy, edit and paste: Python that rebuilds it, and JSON. :mod:`recipe_reader` reads it.
+"""A recipe as text: Python that rebuilds it, to copy; JSON, to copy, edit and paste.
 
 Both take plain fields rather than a recipe, so that one that cannot run yet has a text, too.
 """
@@ -9,8 +9,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.base.assignments import read_json_text
+from workbench.base.errors import RecipeError
+from workbench.choices.data.tuning_text import on_own_text
+from workbench.jupyter.compose.text_problems import TextError, TextProblem, json_tree, placed
 from workbench.recipes.code import recipe_code
 from workbench.recipes.recipe import Recipe
+
+LONGEST = 200_000
+"""Characters; recipes have some thousands, and the page waits for the answer."""
 
 
 def as_python(fields: Mapping[str, Any], base: Mapping[str, Any], preset: str | None) -> str:
@@ -26,6 +33,25 @@ def as_python(fields: Mapping[str, Any], base: Mapping[str, Any], preset: str | 
 def as_json(fields: Mapping[str, Any]) -> str:
     """The text of a run's ``recipe.json``."""
     return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_json(text: str) -> Recipe:
+    """Return the recipe of a JSON text.
+
+    Raises:
+        TextError: not JSON, or no recipe; each problem with the line it stands in.
+    """
+    if len(text) > LONGEST:
+        raise TextError([TextProblem(1, f"{len(text):,} characters; a recipe has at most {LONGEST:,}")])
+    try:
+        read_json_text(text, "recipe")
+        recipe = Recipe.from_json(text)
+        recipe.check_whole()
+        return on_own_text(recipe)
+    except json.JSONDecodeError as error:
+        raise TextError([TextProblem(error.lineno, f"not JSON: {error.msg} (column {error.colno})")]) from None
+    except RecipeError as error:
+        raise TextError(placed(error, json_tree(text))) from None
 
 
 def as_html(recipe: Recipe | None) -> str:

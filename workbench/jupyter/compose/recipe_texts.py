@@ -7,13 +7,13 @@ from collections.abc import Callable
 from workbench.jupyter.compose.composition import Composition
 from workbench.jupyter.compose.differences import change_text
 from workbench.jupyter.compose.recipe_editor import Edited, RecipeEditor
-from workbench.jupyter.compose.recipe_reader import Read, read_json, read_python
-from workbench.jupyter.compose.recipe_text import as_json, as_python
+from workbench.jupyter.compose.recipe_text import as_json, as_python, read_json
 from workbench.jupyter.compose.sources import RUN
+from workbench.recipes.recipe import Recipe
 
 VIEWS = {
     "Form": "change knobs",
-    "Python": "Python that builds this recipe; edit it, or paste some",
+    "Python": "Python that builds this recipe, to copy",
     "JSON": "the recipe as a run's folder holds it; edit it, or paste one",
     "Difference": "knobs beside those of the preset, of another preset or of a run",
 }
@@ -33,10 +33,10 @@ class RecipeTexts:
     """
 
     def __init__(
-        self, composition: Composition, apply: Callable[[Read], None], edited: Callable[[], None] = lambda: None
+        self, composition: Composition, apply: Callable[[Recipe], None], edited: Callable[[], None] = lambda: None
     ) -> None:
         self._composition, self._edited = composition, edited
-        self.python = RecipeEditor("Python", read_python, apply, self._preview, self._typed)
+        self.python = RecipeEditor("Python", None, apply, self._preview, self._typed)
         self.json = RecipeEditor("JSON", read_json, apply, self._preview, self._typed)
         self.shown: RecipeEditor | None = None
         self._told: Edited | None = None
@@ -81,5 +81,5 @@ class RecipeTexts:
             self._told = self.edited
             self._edited()
 
-    def _preview(self, read: Read) -> str:
-        return change_text(self._composition.state.fields, read.recipe.to_dict())
+    def _preview(self, recipe: Recipe) -> str:
+        return change_text(self._composition.state.fields, recipe.to_dict())

@@ -35,11 +35,8 @@ def placed(error: RecipeError, node: ast.AST | None) -> list[TextProblem]:
 
 
 def _line_of(node: ast.AST | None, parts: list[str]) -> int:
-    """The line of the deepest key of ``parts`` that stands in a call's keywords or a dictionary."""
+    """Return the line of the deepest key of ``parts`` that stands in nested dictionaries."""
     line = getattr(node, "lineno", 1)
-    # A call in a chain begins where the chain does; its own line is that of the bracket.
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        line = node.func.end_lineno or line
     for key, where, value in _entries(node):
         steps = key.split(".")
         if parts[: len(steps)] == steps:
@@ -48,12 +45,7 @@ def _line_of(node: ast.AST | None, parts: list[str]) -> int:
 
 
 def _entries(node: ast.AST | None) -> list[tuple[str, int, ast.AST]]:
-    """(key, line, value) of a call's keywords, of its ``**{...}`` and of a dictionary."""
-    if isinstance(node, ast.Call):
-        found: list[tuple[str, int, ast.AST]] = []
-        for keyword in node.keywords:
-            found += _entries(keyword.value) if keyword.arg is None else [(keyword.arg, keyword.lineno, keyword.value)]
-        return found
+    """Return (key, line, value) of a dictionary."""
     if isinstance(node, ast.Dict):
         pairs = zip(node.keys, node.values, strict=True)
         return [(str(k.value), k.lineno, value) for k, value in pairs if isinstance(k, ast.Constant)]
@@ -61,7 +53,7 @@ def _entries(node: ast.AST | None) -> list[tuple[str, int, ast.AST]]:
 
 
 def json_tree(text: str) -> ast.AST | None:
-    """The tree of a JSON text, for the lines in it alone: to Python's parser it is an expression."""
+    """Return the tree of a JSON text, for its lines alone: to Python's parser it is an expression."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

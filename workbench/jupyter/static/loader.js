@@ -1,2 +1,2 @@
-/* sources sha256:9fbf5b9a24cb5ca0b0b7d10e105b62cb840dae58c067c11eb88484223cdb2d61 */
+/* sources sha256:3a93faf792d96595e96572a7efa2b62a1d2000cd208e5ec2afdfa324db4159e6 */
 var o=globalThis[Symbol.for("workbench widgets")]??=new Map;function r(n){if(!o.has(n)){let i=URL.createObjectURL(new Blob([n],{type:"text/javascript"})),e=import(i).finally(()=>URL.revokeObjectURL(i));o.set(n,e.then(t=>t.default)),e.catch(()=>o.delete(n))}return o.get(n)}var l=()=>{let n,i=e=>n??=r(e.get("_code")).then(t=>typeof t=="function"?t():t);return{async initialize(e){let{model:t}=e,a=await(await i(t)).initialize?.(e);return()=>{a?.(),t.set("_code","")}},async render(e){return(await i(e.model)).render?.(e)}}};export{l as default};

@@ -1,4 +1,4 @@
-/* sources sha256:9fbf5b9a24cb5ca0b0b7d10e105b62cb840dae58c067c11eb88484223cdb2d61
+/* sources sha256:3a93faf792d96595e96572a7efa2b62a1d2000cd208e5ec2afdfa324db4159e6
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

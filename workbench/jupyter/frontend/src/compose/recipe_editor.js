@@ -7,10 +7,11 @@ const PAUSE_MS = 250;
 function render({ model, el: root }) {
   root.classList.add("lab-editor");
   const language = model.get("language");
+  const readonly = model.get("readonly");
   const id = `lab-problems-${Math.random().toString(36).slice(2)}`;
   const gutter = el("div", { class: "lab-gutter", "aria-hidden": "true" });
   const area = el("textarea", {
-    spellcheck: false, autocapitalize: "off", wrap: "off", "aria-label": `the recipe as ${language}; Control Enter applies`, "aria-describedby": id,
+    spellcheck: false, autocapitalize: "off", wrap: "off", "aria-label": `the recipe as ${language}${readonly ? "" : "; Control Enter applies"}`, "aria-describedby": id,
   });
   const list = el("ul");
   const problems = el("div", { id, class: "lab-problems", role: "alert" }, list);
@@ -19,7 +20,8 @@ function render({ model, el: root }) {
   const apply = button("Apply", "take this text over (Ctrl+Enter)", () => send());
   const revert = button("Revert", "forget what was typed here", () => (keep(null), area.focus()));
   const copy = button("Copy", `copy the ${language} text`, () => toClipboard());
-  root.append(el("div", { class: "lab-sheet" }, gutter, area), problems, el("div", { class: "lab-editor-bar" }, apply, revert, copy, note));
+  area.readOnly = readonly;
+  root.append(el("div", { class: "lab-sheet" }, gutter, area), problems, el("div", { class: "lab-editor-bar" }, ...(readonly ? [] : [apply, revert]), copy, note));
   let timer = 0;
 
   const number = () => {
