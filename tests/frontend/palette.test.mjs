@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { axisTitle, faded, faint, helpOf, isShare, markOf, placesOf, watchedRuns, X_TITLES } from "../../workbench/jupyter/frontend/src/palette.js";
+import { axisTitle, faded, faint, helpOf, isShare, markOf, palette, placesOf, watchedRuns, X_TITLES } from "../../workbench/jupyter/frontend/src/palette.js";
 
 test("a run keeps its place while others come and go, and a free one is taken again", () => {
   assert.deepEqual(placesOf(["a", "b"]), { a: 0, b: 1 });
@@ -52,4 +52,9 @@ test("axes say their unit or what they show, and every quantity what it is", () 
   assert.match(helpOf("grad_norm"), /before it is clipped/);
   assert.match(helpOf("depth.theta"), /a knob of the recipe/);
   assert.deepEqual(X_TITLES, { step: "optimizer steps", tokens: "tokens", seconds: "time of training", flops: "useful FLOPs" });
+});
+
+test("a run watched alone is a solid line in its colour", () => {
+  assert.deepEqual([palette(false).dash(1), palette(false, true).dash(1)], [[9, 4], []]);
+  assert.equal(palette(false, true).run(1), palette(false).run(1));
 });
