@@ -8,7 +8,7 @@ import pytest
 
 from workbench.base.errors import RunError
 from workbench.client.run import Run
-from workbench.client.select import select
+from workbench.client.run_list import select
 from workbench.store.folder import RunFolder, write_json
 from workbench.store.labels import label
 

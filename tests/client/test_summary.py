@@ -10,7 +10,8 @@ import pytest
 
 from workbench.client.run import Run
 from workbench.client.run_list import RunList
-from workbench.client.summary import describe, launched_of, owner_of, summary
+from workbench.client.summary import describe, experiment_name, experiment_of, launched_of, owner_of, summary
+from workbench.experiments.open import KINDS
 from workbench.store.folder import RunFolder, write_json
 from workbench.store.labels import label, name_of
 from workbench.store.state import write_state
@@ -102,3 +103,14 @@ def test_owner_and_start_are_said(folder: RunFolder) -> None:
     assert owner_of(RunFolder(folder.path.parent / "gone")) == ""
     write_json(made_up.launched, {"on": "local", "settings": {"WORKBENCH_OWNER": "anna"}})
     assert owner_of(made_up) == "anna", "as the queue calls it"
+
+
+@pytest.mark.parametrize("noun", KINDS)
+def test_an_experiment_of_each_kind_is_found_by_the_tag_of_its_runs(noun: str) -> None:
+    tag = KINDS[noun].kind.tag_of("deep or wide")
+    name = experiment_of("20260131-081500-mine-s0-0a1b2c", ["good", tag])
+    assert name == experiment_name(tag, "20260131-081500-0a1b2c") == f"{noun}:deep-or-wide 20260131-081500"
+
+
+def test_other_tags_are_no_experiment() -> None:
+    assert experiment_of("20260131-081500-a", ["race", "racecar:x", "my race:x"]) == ""

@@ -15,7 +15,7 @@ from workbench.client.summary import describe, summary
 from workbench.jupyter.feed.track import Track
 from workbench.plots.facts import facts
 from workbench.store.folder import RunFolder, write_json
-from workbench.store.reached import beyond, budget_share, reached
+from workbench.store.reached import beyond, budget_share, reached, tail
 from workbench.store.result import Result
 from workbench.store.state import RunState, read_state, take_lock, write_state
 from workbench.telemetry.streams import TelemetryWriter
@@ -88,3 +88,25 @@ def test_a_share_is_of_what_the_budget_counts(budget: dict[str, object], share: 
 @pytest.mark.parametrize("budget", [None, {}, {"amount": 0, "unit": "steps"}, {"amount": 4, "unit": "epochs"}])
 def test_nobody_knows_the_share_of_a_budget_that_is_none(budget: object) -> None:
     assert not budget_share(budget, {"step": 4}) >= 0
+
+
+@pytest.mark.parametrize("lines", [0, 1, 3, 2_000, 10_000])
+def test_the_end_is_what_reading_all_of_it_gives(tmp_path: Path, lines: int) -> None:
+    path = tmp_path / "log"
+    path.write_text("".join(f"line {number} {'x' * 90}\n" for number in range(5_000)))
+    assert tail(path, lines).splitlines() == path.read_text().splitlines()[max(0, 5_000 - lines) :]
+
+
+def test_odd_logs(tmp_path: Path) -> None:
+    assert tail(tmp_path / "gone", 3) == ""
+    (tmp_path / "log").write_bytes(b"\xff\x00 no newline")
+    assert tail(tmp_path / "log", 3) == "\ufffd\x00 no newline"
+
+
+def test_only_what_follows_a_place_is_read_and_never_a_line_of_gigabytes(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("of an earlier attempt\nshort\n")
+    assert tail(log, 9, len("of an earlier attempt\n")) == "short"
+    assert tail(log, 9, 1000) == ""
+    log.write_text("bar\r" * 100_000)
+    assert len(tail(log, 2)) <= 2 * 4096

@@ -23,7 +23,7 @@ import pytest
 from tests.conftest import SmallDisk
 from tests.tiny_runs import wait_until
 from workbench.base.errors import RunError
-from workbench.client.message import message_of
+from workbench.client.summary import message_of
 from workbench.store.folder import RunFolder
 from workbench.store.state import (
     LOCK_VARIABLE,

@@ -17,11 +17,11 @@ from workbench.client.launch import _with_weights
 from workbench.ops.remembered import FOLDER, Benchmark, remember
 from workbench.recipes.recipe import Recipe
 from workbench.store import control, lease
+from workbench.store.attempts import resuming
 from workbench.store.checkpoints import checkpoints
 from workbench.store.evaluations import read_evaluations
 from workbench.store.folder import RunFolder
 from workbench.store.in_process import way_on
-from workbench.store.resume_counters import resuming
 from workbench.store.state import read_state
 from workbench.telemetry.streams import read_telemetry
 from workbench.training import checkpoint, machine

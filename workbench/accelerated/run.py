@@ -44,10 +44,10 @@ from workbench.launchers.queue.turn import Turn, enter
 from workbench.launchers.supervisor import REPORT_VARIABLE
 from workbench.recipes.recipe import Recipe
 from workbench.store import control
+from workbench.store.attempts import resuming
 from workbench.store.folder import RunFolder, runs_root
 from workbench.store.in_process import IN_PROCESS, is_in_process, way_on
 from workbench.store.result import Result
-from workbench.store.resume_counters import resuming
 from workbench.store.state import ENDED_WELL, FINAL, actual_status, read_state
 from workbench.training.session import Session
 from workbench.training.status import Status

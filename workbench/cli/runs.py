@@ -15,7 +15,7 @@ from workbench.base.assignments import assignment
 from workbench.base.errors import RunError
 from workbench.base.text import aligned, plain, plain_lines, utc
 from workbench.cli.training import summary as summary_of_result
-from workbench.client.knob import check_knob
+from workbench.client.knob_checks import check_knob
 from workbench.client.run import Run
 from workbench.client.run_list import runs as list_runs
 from workbench.client.summary import summary

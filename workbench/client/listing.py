@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.base.fields import differences
-from workbench.client.message import message_of
-from workbench.client.summary import knobs_written, numbers, queue_facts, summary
+from workbench.client.summary import knobs_written, message_of, numbers, queue_facts, summary
 from workbench.launchers.queue.outlook import known_here
 from workbench.store.effective_knobs import InForce, in_force
 from workbench.store.find import TRASH

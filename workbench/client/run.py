@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.base.errors import RunError, RunFailed
 from workbench.base.text import facts_html, share_done
 from workbench.client.fork import fork
-from workbench.client.knob import check_knob
+from workbench.client.knob_checks import check_knob
 from workbench.client.summary import describe
 from workbench.launchers.create import Log, restart
 from workbench.launchers.processes import run_module
@@ -21,18 +21,16 @@ from workbench.launchers.queue.orphans import start_orphan, withdraw
 from workbench.launchers.report import report
 from workbench.store import control, requests
 from workbench.store.awaited import Awaited
-from workbench.store.environment import Environment
 from workbench.store.find import find, typed
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.in_process import way_on
 from workbench.store.labels import label, name_of, read_labels
-from workbench.store.log import tail
 from workbench.store.measured import progress_line
 from workbench.store.origin import Origin, origin_now
-from workbench.store.reached import reached
+from workbench.store.reached import reached, tail
 from workbench.store.state import FINAL, RunState, actual_status, lock_held, read_state
 from workbench.store.trash import delete
-from workbench.store.view import RunView
+from workbench.store.view import Environment, RunView
 from workbench.telemetry.streams import Telemetry, read_telemetry
 
 if TYPE_CHECKING:
@@ -136,7 +134,7 @@ class Run(Awaited["Result"]):
 
         Returns:
             run, name, path, state, steps, tokens, seconds (of training), tokens_per_second, train_loss, heldout_loss,
-            unigram_entropy, bigram_entropy (nats), bits_per_byte, learned, learned_in_words, score, mfu (a share),
+            unigram_entropy, bigram_entropy (nats), bits_per_byte, learned, learned_in_words, score, scores, mfu (a share),
             parameters, useful_flops, stopped_early, target_loss, target_met, error, recipe, environment: keys and
             attributes; :class:`~workbench.store.result.Result` explains them.
         """

@@ -7,20 +7,54 @@ import functools
 import os
 import pwd
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from workbench.base.text import plain, share_done
-from workbench.client.experiment_name import experiment_of
-from workbench.client.message import message_of
-from workbench.launchers.queue.outlook import place_of
+from workbench.launchers.queue.outlook import place_of, queued_text
 from workbench.launchers.queue.ticket import OWNER_VARIABLE
 from workbench.store.folder import RunFolder, read_object, stamp_in
 from workbench.store.labels import name_of, read_labels
 from workbench.store.missing_text import NamedText
 from workbench.store.origin import Origin, origin_of
 from workbench.store.reached import reached
-from workbench.store.state import STALLED, RunState, actual_status, read_state
+from workbench.store.state import STALLED, RunState, actual_status, read_state, silent_seconds
 from workbench.telemetry.scored_text import part_mark
+
+
+def message_of(folder: RunFolder, state: RunState, status: str) -> str:
+    """What a run that is in ``status`` (:func:`workbench.store.state.actual_status`) has to say."""
+    if status == "queued":
+        return queued_text(folder, state)
+    if status != STALLED:
+        return state.message
+    # In steps of 5 s: whoever shows only what has changed is not kept busy by it.
+    seconds = 5 * int(silent_seconds(state) // 5)
+    return (
+        f"no sign of life for {seconds} s: process {state.pid} is suspended, swapped out or waiting for a disk; the "
+        "run goes on by itself once that is over"
+    )
+
+
+_NOUNS = ("race:", "sweep:", "tuning:")
+_BEGUN = len("20260131-081500")
+
+
+def experiment_name(tag: str, run_id: str) -> str:
+    """``race:NAME 20260131-081500``: the moment with which the ids of its runs begin tells two of one name apart."""
+    return f"{tag} {run_id[:_BEGUN]}"
+
+
+def experiment_of(run_id: str, tags: Iterable[str]) -> str:
+    """The name of a run's experiment; empty for any other run.
+
+    Example:
+        >>> experiment_of("20260131-081500-mine-s0-0a1b2c", ["good", "race:deep"]), experiment_of("a", ["race"])
+        ('race:deep 20260131-081500', '')
+    """
+    tag = next((tag for tag in tags if tag.startswith(_NOUNS)), None)
+    return "" if tag is None else experiment_name(tag, run_id)
+
 
 LONGEST_REASON = 100
 """Characters of a run's error in a table."""

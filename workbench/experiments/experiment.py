@@ -22,8 +22,8 @@ from workbench.experiments.result import summary_html
 from workbench.experiments.snapshot import Shown, Snapshot
 from workbench.experiments.words import FINAL
 from workbench.store.awaited import Awaited
-from workbench.store.frame import frame
-from workbench.store.log import tail
+from workbench.store.reached import tail
+from workbench.store.result import frame
 from workbench.store.state import exclusive
 
 if TYPE_CHECKING:

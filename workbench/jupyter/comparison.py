@@ -11,13 +11,13 @@ from workbench.base.errors import RunError
 from workbench.base.text import aligned, plain
 from workbench.client import comparison
 from workbench.client.run import Run
-from workbench.client.select import select
+from workbench.client.run_list import select
 from workbench.client.titles import titled, titles
 from workbench.launchers.report import report
 from workbench.store.effective_knobs import in_force
 from workbench.store.folder import RunFolder, read_object
-from workbench.store.frame import frame
 from workbench.store.measured import memory_for_training
+from workbench.store.result import frame
 
 if TYPE_CHECKING:
     import pandas

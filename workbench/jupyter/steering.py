@@ -17,7 +17,7 @@ from workbench.base.assignments import assignment
 from workbench.base.errors import RunError
 from workbench.client.fork import fork
 from workbench.client.fork_point import ForkPoint
-from workbench.client.misspelt import check_spelling
+from workbench.client.knob_checks import check_spelling
 from workbench.client.run import Run
 from workbench.client.steering import ask, fork_of, forked_text, hold, lease_of, refusal, request_of
 from workbench.jupyter.feed.registered_roots import NOTES, register

@@ -37,8 +37,7 @@ from workbench.store import control
 from workbench.store.checkpoints import has_checkpoint
 from workbench.store.folder import RunFolder
 from workbench.store.in_process import resume_text
-from workbench.store.log import tail
-from workbench.store.reached import beyond
+from workbench.store.reached import beyond, tail
 from workbench.store.state import (
     FINAL,
     LOCK_VARIABLE,

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from workbench.base.text import plain, share_done
-from workbench.client.message import message_of
 from workbench.client.run import Run
+from workbench.client.summary import message_of
 from workbench.store.measured import progress_parts
 from workbench.store.state import FINAL
 

@@ -10,13 +10,28 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from workbench.base.json_lines import finite, number, parsed
 from workbench.store.folder import RunFolder, read_object
-from workbench.store.log import tail
 from workbench.store.state import RunState, actual_status
 from workbench.telemetry.streams import Record, stream_path
+
+MOST_BYTES_PER_LINE = 1 << 12
+"""On average; more is not read: a progress bar may fill gigabytes without a line end."""
+
+
+def tail(path: Path, lines: int, start: int = 0) -> str:
+    """The last ``lines`` lines of a file, or of what follows its byte ``start``; empty when there is no file."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(start, file.seek(0, 2) - lines * MOST_BYTES_PER_LINE))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:]) if lines > 0 else ""
+
 
 COUNTED = {"steps": "step", "tokens": "tokens", "seconds": "seconds"}
 """Units of a budget, and what counts them in a state, a record and a checkpoint."""

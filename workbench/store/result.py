@@ -24,6 +24,15 @@ from workbench.telemetry.streams import number
 if TYPE_CHECKING:
     from workbench.store.view import RunView
 
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from workbench.base.errors import WorkbenchError
+
+if TYPE_CHECKING:
+    import pandas
+
 # A traceback with the log's last words fits; a whole log does not belong into a result.
 LONGEST_ERROR = 10_000
 WHOLE = ("recipe", "environment")
@@ -246,3 +255,19 @@ def _whole(value: float | None) -> int | None:
 
 def _baseline(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3f}"
+
+
+def frame(rows: Sequence[dict[str, Any]]) -> pandas.DataFrame:
+    """A row of the table for each.
+
+    Raises:
+        WorkbenchError: pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise WorkbenchError(
+            "frame() makes a table of pandas, which is not installed: `pip install pandas`, or take the same rows "
+            "as a list of dictionaries from .rows"
+        ) from None
+    return pandas.DataFrame(rows)

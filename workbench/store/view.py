@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from workbench.base.errors import RunError
+from workbench.base.text import plain
 from workbench.store.effective_knobs import InForce, in_force
 from workbench.store.evaluations import Measured, read_evaluations, scores_by_step
 from workbench.store.folder import RunFolder, read_object
@@ -15,6 +16,28 @@ from workbench.store.reached import reached
 from workbench.store.state import FINAL, actual_status, read_state
 from workbench.telemetry.baselines import References, is_causal
 from workbench.telemetry.streams import Telemetry, TelemetryReader, read_telemetry
+
+LONGEST_SHOWN = 80
+
+
+class Environment(dict[str, Any]):
+    """Versions, device, measured rates and data of a run: a dict that shows itself without its long parts.
+
+    Example:
+        >>> Environment(cores=2, packages=["numpy"] * 100)
+        {'cores': 2,
+         'packages': <100 entries>}
+    """
+
+    def __repr__(self) -> str:
+        return "{" + ",\n ".join(f"{key!r}: {_short(value)}" for key, value in self.items()) + "}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    if len(text) <= LONGEST_SHOWN:
+        return text
+    return f"<{len(value)} entries>" if isinstance(value, dict | list) else plain(text, LONGEST_SHOWN)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ import pytest
 
 from tests.launchers.queue.test_line import ticket
 from workbench.client.listing import Listing
-from workbench.client.message import message_of
-from workbench.client.summary import summary
+from workbench.client.summary import message_of, summary
 from workbench.launchers.queue import outlook as looks
 from workbench.launchers.queue.outlook import (
     Outlook,

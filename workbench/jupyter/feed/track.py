@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from workbench.base.json_lines import PIECE_BYTES, Tail, finite
-from workbench.client.message import message_of
 from workbench.client.steering import steering
-from workbench.client.summary import queue_facts
+from workbench.client.summary import message_of, queue_facts
 from workbench.plots.activity import settled, state_codes
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.labels import Labels, name_of, read_labels

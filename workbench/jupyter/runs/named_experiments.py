@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.base.errors import RunError, WorkbenchError
-from workbench.client.experiment_name import experiment_name
+from workbench.client.summary import experiment_name
 
 if TYPE_CHECKING:
     from workbench.experiments.experiment import Experiment

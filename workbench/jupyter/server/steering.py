@@ -10,7 +10,7 @@ from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 from workbench.base.errors import RecipeError, RunError
-from workbench.client.misspelt import check_spelling
+from workbench.client.knob_checks import check_spelling
 from workbench.client.run import Run
 from workbench.client.steering import ask, fork_of, forked_text, hold, lease_of, refusal, request_of
 from workbench.jupyter.server.base import AskingHandler, WorkbenchHandler

@@ -10,7 +10,7 @@ import pytest
 
 from workbench.base.errors import RecipeError
 from workbench.base.fields import flatten
-from workbench.client.misspelt import check_spelling
+from workbench.client.knob_checks import check_spelling
 from workbench.recipes.recipe import Recipe
 from workbench.store.folder import RunFolder, write_json
 
@@ -59,7 +59,7 @@ def test_a_recipe_that_cannot_be_read_judges_nobody(tmp_path: Path) -> None:
 def test_it_loads_no_torch(folder: RunFolder) -> None:
     code = (
         "import sys; from pathlib import Path; from workbench.store.folder import RunFolder; "
-        "from workbench.client.misspelt import check_spelling\n"
+        "from workbench.client.knob_checks import check_spelling\n"
         f"try: check_spelling(RunFolder(Path({str(folder.path)!r})), ['optimizer.lrr=1'])\n"
         "except ValueError as error: print('torch' in sys.modules, error)"
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from workbench.base.assignments import assignment
 from workbench.base.errors import RecipeError
+from workbench.store.control import read_knobs
 from workbench.store.folder import RunFolder, read_object
 
 # A letter too many, too few or swapped. Any other name may be of a knob that the run's version did not have yet.
@@ -51,3 +52,20 @@ def _renewed(path: str, asked: Mapping[str, Any]) -> bool:
     parts = path.split(".")
     around = [".".join(parts[:count]) for count in range(1, len(parts))]
     return any(each in asked or f"{each}.kind" in asked for each in around)
+
+
+def check_knob(folder: RunFolder, path: str, value: Any) -> None:
+    """Refuse a knob or a value that the run would refuse. A misspelt knob needs no torch; all else imports it.
+
+    Raises:
+        RunError: this knob cannot be turned while the run trains.
+        RecipeError: there is no such knob, or the value is not legal.
+    """
+    # As the trainer last wrote them; before it did, the recipe's own are in force.
+    in_force = {knob["path"]: knob["value"] for knob in read_knobs(folder)}
+    if path not in in_force:
+        check_spelling(folder, [f"{path}=1"])
+    from workbench.recipes.changes import turned
+    from workbench.recipes.recipe import Recipe
+
+    turned(Recipe.load(folder.recipe).with_(**in_force), path, value)
