@@ -107,7 +107,7 @@ class Run(Awaited["Result"]):
         """Everything about the run now, as plain data.
 
         Returns:
-            id, name, status, recipe, state, environment, evaluations, telemetry, labels, origin, forecast, place and
+            id, name, status, recipe, state, environment, evaluations, telemetry, scores, labels, origin, forecast, place and
             knobs: see :class:`~workbench.store.view.RunView`. Losses in nats, times in seconds, memory in GiB.
         """
         return RunView.read(self.folder)
@@ -134,9 +134,9 @@ class Run(Awaited["Result"]):
 
         Returns:
             run, name, path, state, steps, tokens, seconds (of training), tokens_per_second, train_loss, heldout_loss,
-            unigram_entropy, bigram_entropy (nats), bits_per_byte, learned, learned_in_words, score, scores, mfu (a share),
-            parameters, useful_flops, stopped_early, target_loss, target_met, error, recipe, environment: keys and
-            attributes; :class:`~workbench.store.result.Result` explains them.
+            unigram_entropy, bigram_entropy (nats), bits_per_byte, learned, learned_in_words, score, scores,
+            mfu (a share), parameters, useful_flops, stopped_early, target_loss, target_met, error, recipe,
+            environment: keys and attributes; :class:`~workbench.store.result.Result` explains them.
         """
         from workbench.store.result import Result  # its XML would slow down every `workbench runs`
 
