@@ -63,7 +63,7 @@ def delete(options: argparse.Namespace) -> int:
 
 
 def _run(which: str, runs_dir: str | None) -> Run:
-    """The run to delete; of a race, sweep or tuning it is said how its runs are found."""
+    """Return the run to delete; the error for a race, sweep or tuning says how to find its runs."""
     try:
         return Run(which, runs_dir)
     except RunError:

@@ -81,12 +81,12 @@ def ask(options: argparse.Namespace) -> int:
 
 
 def _begun(text: str) -> None:
-    """What the run says while it carries a request out; beside the answer, which alone goes to stdout."""
+    """Print progress of a request to stderr; the answer alone goes to stdout."""
     print(f"{text} ...", file=sys.stderr, flush=True)
 
 
 def _checked_knob(run: Run, text: str) -> dict[str, Any]:
-    """Path and value of ``PATH=VALUE``, refused here where the run would refuse them after its present step."""
+    """Return path and value of ``PATH=VALUE``; what the run would refuse is refused here."""
     path, value = assignment(text, "optimizer.lr=1e-4")
     if run.status not in FINAL:
         check_knob(run.folder, path, value)
@@ -172,7 +172,7 @@ def log(options: argparse.Namespace) -> int:
 
 
 def _event_cells(event: Mapping[str, Any]) -> tuple[str, ...]:
-    """When (UTC), at which step, what, in words."""
+    """Return time (UTC), step, kind and text of an event."""
     step, kind, text = (plain(event.get(key, ""), 500) for key in ("step", "kind", "text"))
     return f"{utc(event.get('time'))} UTC", f"step {step}", kind, text
 

@@ -15,12 +15,12 @@ SPACE_SECONDS = 60.0
 
 
 def somebody_there(as_json: bool) -> bool:
-    """Whether a person may read what the command says, and act on it; JSON is read by programs."""
+    """Return True if a person may read the output and act on it; JSON is read by programs."""
     return not as_json and any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 class WaitForSpace:
-    """How long a run has been paused by a full disk; a pause that somebody asked for is none of these.
+    """Count how long a run has been paused by a full disk; a pause that somebody asked for does not count.
 
     Attributes:
         message: of the run that has waited for too long; empty until then.
@@ -33,7 +33,7 @@ class WaitForSpace:
         self._since: float | None = None
 
     def over(self) -> bool:
-        """Whether it has waited for :data:`SPACE_SECONDS`."""
+        """Return True once it has waited for :data:`SPACE_SECONDS`."""
         # As written: on a full disk a run may have no room for signs of life either.
         state = read_state(self._run.folder)
         if state.status != "paused" or FREE_SPACE not in state.message:
@@ -48,7 +48,7 @@ class WaitForSpace:
 
     @property
     def told(self) -> str:
-        """What was done about it and what is kept, once the run has ended."""
+        """Return what was done about it and what is kept, once the run has ended."""
         run = self._run
         return (
             f"{run.id} waited {SPACE_SECONDS:g} s for space on a full disk and was ended at step {run.state.step:,}, "

@@ -212,7 +212,7 @@ def _add_fail_on(parser: Parser, where: str) -> None:
 
 
 def _add_experiment(parser: Parser, noun: str, parts: str, *, results: str = "as JSON", clock: bool = True) -> None:
-    """What every experiment takes: what is compared, on which clock, and how it is begun, left and ended."""
+    """Add the options that every experiment takes."""
     parser.take("--score nats|bits_per_byte", "score to compare (default nats)", default="nats")
     if clock:
         text = "count seconds by the forecast, or as measured in each run"

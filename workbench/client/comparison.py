@@ -43,7 +43,7 @@ _EQUAL = 0.01
 
 
 def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None) -> dict[str, Any]:
-    """What runs achieved and in what they differ, for a table with one column per run.
+    """Compare runs: results and differing knobs, for a table with one column per run.
 
     Args:
         views: of these runs, where they were read already.
@@ -120,7 +120,7 @@ def differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]
 
 
 def worded_differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The same for people: "none" of a knob that is set to nothing, None where a recipe has no such knob."""
+    """Return :func:`differences` for people: "none" for an empty knob, None where a recipe has no such knob."""
     return [
         row
         | {
@@ -134,7 +134,7 @@ def worded_differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[st
 
 
 def _unlike(folders: Sequence[RunFolder], references: Sequence[References]) -> tuple[tuple[str, ...], list[str]]:
-    """The losses that do not compare between these runs, and the sentence that says why; nothing where all do."""
+    """Return the losses that do not compare between these runs, and why; nothing where all do."""
     kinds = {each.score: SCORE_TITLES[each.score] for each in references}
     if len(kinds) > 1:
         why = f": {OTHER_KINDS}" if {"next-token", "masked-only"} <= kinds.keys() else ""
@@ -155,7 +155,7 @@ def _unlike(folders: Sequence[RunFolder], references: Sequence[References]) -> t
 
 
 def _scored_text(folder: RunFolder) -> ScoredText | None:
-    """What a run is scored on; None of one that has not said so yet, or whose data is not ours."""
+    """Return the text that a run is scored on; None if it has not said so yet, or its data is not ours."""
     try:
         return ScoredText.of(read_object(folder.environment)["data"])
     except (KeyError, TypeError):
@@ -163,7 +163,7 @@ def _scored_text(folder: RunFolder) -> ScoredText | None:
 
 
 def _numbers(view: RunView) -> dict[str, Any]:
-    """What a run's result says, so far where it goes on: the same numbers as everywhere else."""
+    """Return the numbers of a run's result so far."""
     mfu = (result := Result.of(view))["mfu"]
     found = {
         **result,
@@ -179,7 +179,7 @@ def _numbers(view: RunView) -> dict[str, Any]:
 
 
 def _asked(recipe: Mapping[str, Any]) -> str:
-    """What a recipe asks for but for its seed: equal texts are repetitions."""
+    """Return a recipe without its seed as text: equal texts are repetitions."""
     return repr({path: value for path, value in recipe.items() if path not in (*NO_KNOBS, "seed")})
 
 
@@ -199,7 +199,7 @@ def _best(values: Sequence[float | None], better: str | None, twins: Sequence[st
 
 
 def _printed(value: float) -> str:
-    """A number as the page prints it (``shown`` in sheet.js): of two that read the same, neither is the better."""
+    """Return a number as the page prints it (``shown`` in sheet.js): of two that read the same, neither is better."""
     whole = float(value).is_integer() or abs(value) >= 1000
     return f"{value:.0f}" if whole else f"{value:.{4 if abs(value) >= 0.01 else 3}g}"
 

@@ -71,7 +71,7 @@ def fork(
 def create_fork(
     folder: RunFolder, changes: Mapping[str, Any], step: int | None = None, launcher: Launcher | None = None
 ) -> tuple[RunFolder, int]:
-    """The folder of a fork, whole but without a process yet, and its lock's descriptor; see :func:`fork`."""
+    """Create the folder of a fork, without a process yet; returns it and its lock's descriptor. See :func:`fork`."""
     from workbench.recipes.changes import fork as fork_recipe
     from workbench.recipes.recipe import Recipe
 
@@ -115,7 +115,7 @@ def create_fork(
 
 
 def _copy_checkpoint(folder: RunFolder, step: int | None, target: Path) -> tuple[Path, list[str]]:
-    """A whole checkpoint of the run under ``target``, and what is wrong with newer ones.
+    """Copy a whole checkpoint of the run to ``target``; returns it, and the problems of newer ones.
 
     The one of ``step``, or the newest that verifies.
     """
@@ -144,7 +144,7 @@ def _steps(paths: Iterable[Path]) -> list[str]:
 
 
 def _wanted(folder: RunFolder, step: int | None) -> list[Path]:
-    """Checkpoints that a fork may begin with, the best first."""
+    """Return the checkpoints that a fork may begin with, the best first."""
     have = checkpoints(folder.checkpoints)
     if not have:
         raise RunError(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def own_part(folder: RunFolder, recipe: Recipe) -> tuple[Recipe, dict[str, Any]]:
-    """What a run trains itself, to forecast it: of a fork ``recipe`` with what its checkpoint had left of the budget.
+    """Return the part of a recipe that a run trains itself, to forecast it: a fork has the rest of its parent's budget.
 
     Returns:
         The recipe, and what a forecast of it notes: ``after_step`` of a fork, nothing of any other run.
@@ -46,7 +46,7 @@ SCARCE = 0.05
 
 
 def steps_of(folder: RunFolder) -> list[int]:
-    """Steps of the checkpoints that a run has now, newest first (unverified)."""
+    """Return the steps of the checkpoints that a run has now, newest first (unverified)."""
     return [int(path.name.removeprefix("step-")) for path in reversed(checkpoints(folder.checkpoints))]
 
 
@@ -68,7 +68,7 @@ class ForkPoint:
 
     @classmethod
     def of(cls, folder: RunFolder, step: int | None = None) -> ForkPoint:
-        """The checkpoint of ``step``, or the newest. (Imports torch, through the choices.)
+        """Read the checkpoint of ``step``, or the newest. (Imports torch, through the choices.)
 
         Raises:
             RunError: the run has no such checkpoint, or it cannot be read; or its model and data were objects.
@@ -93,12 +93,12 @@ class ForkPoint:
             raise RunError(f"checkpoint step-{at} of run '{folder.id}' cannot be read ({error})") from None
 
     def changes(self, recipe: Recipe) -> dict[str, Any]:
-        """What turns :attr:`recipe` into ``recipe``, as :meth:`workbench.client.run.Run.fork` takes it."""
+        """Return the changes from :attr:`recipe` to ``recipe``, as :meth:`workbench.client.run.Run.fork` takes them."""
         before, after = self.recipe.to_dict(), recipe.to_dict()
         return {key: after[key] for key in after if after[key] != before[key]}
 
     def diff(self, changes: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-        """What a fork under ``changes`` would change here, ``{path: (before, after)}``.
+        """Return the knobs that a fork under ``changes`` would change, ``{path: (before, after)}``.
 
         Raises:
             RecipeError: a change that a fork cannot make.
@@ -116,23 +116,23 @@ class ForkPoint:
         return doubled if self.problem(self.recipe) and not self.problem(doubled) else self.recipe
 
     def left(self, recipe: Recipe) -> float:
-        """What a fork under ``recipe`` may still spend, in the unit of its budget; not above 0 where it is spent."""
+        """Return the rest of the budget of a fork under ``recipe``, in its unit; 0 or less once it is spent."""
         unit = recipe.budget.unit
         return recipe.budget.amount - number(self.saved.get({"steps": "step"}.get(unit, unit)))
 
     def rest(self, recipe: Recipe) -> Recipe:
-        """``recipe`` with what is left of its budget, to forecast a fork; as it is where that makes no recipe."""
+        """Return ``recipe`` with the rest of its budget, to forecast a fork; unchanged where that makes no recipe."""
         return _with_budget(recipe, self.left(recipe))
 
     def budget_text(self, recipe: Recipe) -> str:
-        """How much of its budget a fork under ``recipe`` has left, and how that differs from the run's."""
+        """Return the rest of a fork's budget in words, and its change against the run's."""
         before, after = self.recipe.budget, recipe.budget
         changed = (before.amount, before.unit) != (after.amount, after.unit)
         # What is left comes first: a long text is cut.
         return self._left_text(recipe) + (f" (budget {before} \u2192 {after})" if changed else "")
 
     def scarce(self, recipe: Recipe) -> str:
-        """That a fork under ``recipe`` has next to nothing of its budget left; empty where it has."""
+        """Warn if a fork under ``recipe`` has next to nothing of its budget left; empty otherwise."""
         left = self.left(recipe)
         return f"{self._left_text(recipe)}: raise the budget" if 0 < left < SCARCE * recipe.budget.amount else ""
 
@@ -148,7 +148,7 @@ class ForkPoint:
         return belongs_to_checkpoint(self.recipe, recipe)
 
     def problem(self, recipe: Recipe) -> str:
-        """Why a fork cannot go on under ``recipe``; empty when it can."""
+        """Return why a fork cannot go on under ``recipe``; empty when it can."""
         from workbench.recipes.changes import fork
 
         try:

@@ -35,7 +35,7 @@ def check_spelling(folder: RunFolder, edits: Iterable[str]) -> None:
 
 
 def _meant(recipe: Mapping[str, Any], parts: list[str]) -> str:
-    """What a path is a misspelling of; empty where it is right, or like no other."""
+    """Return the path that was meant; empty where it is right, or like no other."""
     node: Any = recipe
     for place, part in enumerate(parts):
         if not isinstance(node, Mapping):
@@ -48,7 +48,7 @@ def _meant(recipe: Mapping[str, Any], parts: list[str]) -> str:
 
 
 def _renewed(path: str, asked: Mapping[str, Any]) -> bool:
-    """Whether the edits put another choice around a knob, whose knobs are others."""
+    """Return True if the edits put another choice around a knob."""
     parts = path.split(".")
     around = [".".join(parts[:count]) for count in range(1, len(parts))]
     return any(each in asked or f"{each}.kind" in asked for each in around)

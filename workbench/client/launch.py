@@ -108,7 +108,7 @@ def unused_name(name: str, root: Path) -> str:
 
 
 def _with_weights(draft: RunFolder, recipe: Recipe, initial: str | Path | None) -> Recipe:
-    """The recipe, once the weights that it begins with lie in the draft of its run."""
+    """Copy the first weights of a run into its draft; returns the recipe."""
     if initial is None:
         return recipe
     path = Path(initial).expanduser().absolute()

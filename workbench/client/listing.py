@@ -79,11 +79,11 @@ class Listing:
 
     @property
     def warm(self) -> bool:
-        """Whether it was looked at before: then a look at all runs is quick."""
+        """True once it was looked at: then a look at all runs is quick."""
         return self._round > 0
 
     def look(self, most: int = MOST) -> Listed:
-        """The newest ``most`` runs as they are now, and older ones that train or wait on this machine.
+        """Return the newest ``most`` runs as they are now, and older ones that train or wait on this machine.
 
         Raises:
             OSError: the runs folder is there and cannot be read.
@@ -104,13 +104,13 @@ class Listing:
             return Listed(newest_first(rows), len(marks), len(_marks(self.root / TRASH)))
 
     def trash(self, most: int = MOST) -> list[dict[str, Any]]:
-        """The newest ``most`` deleted runs, as rows."""
+        """Return the newest ``most`` deleted runs, as rows."""
         root = self.root / TRASH
         newest = sorted(_marks(root), key=by_time, reverse=True)[:most]
         return newest_first([summary(RunFolder(root / run_id)) for run_id in newest])
 
     def knobs(self, run_ids: Sequence[str]) -> dict[str, Any]:
-        """What is in force in these runs, knob by knob; see :func:`told`."""
+        """Return the effective knobs of these runs; see :func:`told`."""
         with self._one_at_a_time:
             for run_id in filter(is_run_id, run_ids):
                 folder = RunFolder(self.root / run_id)
@@ -121,7 +121,7 @@ class Listing:
             return told({run_id: self._knobs[run_id][1] if run_id in self._knobs else _NONE for run_id in run_ids})
 
     def trashed_knobs(self, run_ids: Iterable[str]) -> dict[str, Any]:
-        """As :meth:`knobs`, of deleted runs."""
+        """Return :meth:`knobs` of deleted runs."""
         return told({run_id: in_force(RunFolder(self.root / TRASH / run_id)) for run_id in filter(is_run_id, run_ids)})
 
     def _refresh(self, run_id: str, mark: tuple[int, int], again: bool) -> None:
@@ -152,7 +152,7 @@ class Listing:
 
 
 def newest_first(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows by the time of their launch."""
+    """Sort rows by the time of their launch, newest first."""
     # By id within one second, so that the order of two is the same at every look.
     return sorted(rows, key=lambda row: (row["launched"] or 0.0, row["id"]), reverse=True)
 
@@ -181,7 +181,7 @@ def columns_of(knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _marks(root: Path) -> dict[str, tuple[int, int]]:
-    """Of every run in a folder: modification time (ns) and number of its own folder."""
+    """Return modification time (ns) and inode of every run's folder."""
     marks = {}
     try:
         with os.scandir(root) as entries:

@@ -79,7 +79,7 @@ class Run(Awaited["Result"]):
 
     @property
     def state(self) -> RunState:
-        """What the run last wrote, with its actual :attr:`status`; of a lost run with the numbers of its last step."""
+        """The state last written, with the actual :attr:`status`; a lost run has the numbers of its last step."""
         return reached(self.folder, read_state(self.folder))
 
     @property
@@ -89,7 +89,7 @@ class Run(Awaited["Result"]):
 
     @property
     def final(self) -> bool:
-        """Whether it has ended: finished, stopped, failed or lost."""
+        """True once it has ended: finished, stopped, failed or lost."""
         return self.status in FINAL
 
     @property
@@ -107,13 +107,13 @@ class Run(Awaited["Result"]):
         """Everything about the run now, as plain data.
 
         Returns:
-            id, name, status, recipe, state, environment, evaluations, telemetry, scores, labels, origin, forecast, place and
-            knobs: see :class:`~workbench.store.view.RunView`. Losses in nats, times in seconds, memory in GiB.
+            id, name, status, recipe, state, environment, evaluations, telemetry, scores, labels, origin, forecast,
+            place and knobs: :class:`~workbench.store.view.RunView`. Losses in nats, times in seconds, memory in GiB.
         """
         return RunView.read(self.folder)
 
     def telemetry(self) -> Telemetry:
-        """All records that it has written so far, in the order of steps.
+        """Return all records that it has written so far, in the order of steps.
 
         Returns:
             ``scalars``, each with ``step``, ``seconds`` and ``tokens`` of training and what was measured then, as
@@ -149,11 +149,11 @@ class Run(Awaited["Result"]):
 
     @property
     def plan(self) -> dict[str, Any] | None:
-        """What the calibration of execution ``auto`` or ``memory`` tried and chose; None for other runs."""
+        """The trials and the choice of execution ``auto`` or ``memory``; None for other runs."""
         return self.environment.get("plan")
 
     def outcome(self) -> Result:
-        """The :attr:`result` of a run that ended, with the same keys and units.
+        """Return the :attr:`result` of a run that ended, with the same keys and units.
 
         Raises:
             RunFailed: it failed or is lost.
@@ -317,7 +317,7 @@ class Run(Awaited["Result"]):
         return answer.text
 
     def tail(self, lines: int = 20) -> str:
-        """The last lines of the run's log."""
+        """Return the last lines of the run's log."""
         return tail(self.folder.log, lines)
 
     @property
@@ -372,7 +372,7 @@ class Run(Awaited["Result"]):
         return pkgutil.resolve_name(MONITOR)([self], target_loss=target_loss, keep_live=keep_live).show()
 
     def ended(self, deadline: float = math.inf) -> bool:
-        """Whether it has ended. Raises as :meth:`Awaited.ended`."""
+        """Return True once it has ended. Raises as :meth:`Awaited.ended`."""
         if self.status in FINAL:
             return True
         if time.monotonic() >= deadline:

@@ -39,12 +39,12 @@ class RunList(list[Run]):
         return [{column: text for column, text in row.items() if column in filled} for row in rows]
 
     def tagged(self, *tags: str) -> RunList:
-        """The runs that have all of these tags."""
+        """Return the runs that have all of these tags."""
         wanted = set(tags)
         return RunList([run for run in self if wanted <= set(run.tags)], self.root)
 
     def text(self, limit: int | None = SHOWN, width: int | None = None) -> str:
-        """The table as text, its newest ``limit`` rows (None: all).
+        """Return the newest ``limit`` rows of the table as text (None: all).
 
         Args:
             width: characters of a line (None: as many as it takes, and one line a run). Where a row needs more, each
@@ -85,7 +85,7 @@ class RunList(list[Run]):
 
 
 def runs(runs_dir: str | Path | None = None) -> RunList:
-    """Every run in the runs folder, newest first; damaged ones are listed too, as ``lost``.
+    """List every run in the runs folder, newest first; damaged ones are ``lost``.
 
     Args:
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``. A missing one holds no runs.
@@ -102,7 +102,7 @@ def _cell(column: str, text: str) -> str:
 
 
 def _two_lines(row: dict[str, str], width: int) -> str:
-    """A run's id, whole so that it can be copied, and below it what else fits into a line."""
+    """Return a run's id, whole so that it can be copied, and below it the facts that fit into a line."""
     run, *facts = (
         text if column in ("run", "name", "status", "progress") else f"{column} {text}"
         for column, text in row.items()
@@ -124,7 +124,7 @@ _GLOB = frozenset("*?[")
 
 
 def select(given: Iterable[Any], runs_dir: str | Path | None = None) -> list[Run]:
-    """Runs in the order in which they are given, each once; those that one text stands for, oldest first.
+    """Find runs in the order in which they are given, each once; those of one text oldest first.
 
     Args:
         given: runs, folders of runs, ids or unique beginnings of them, names (of all runs that are called so

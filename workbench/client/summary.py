@@ -1,4 +1,4 @@
-"""What tables of runs say about one run: the same few facts, as numbers for the page and as text for people."""
+"""The facts about one run in tables: numbers for the page, text for people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workbench.telemetry.scored_text import part_mark
 
 
 def message_of(folder: RunFolder, state: RunState, status: str) -> str:
-    """What a run that is in ``status`` (:func:`workbench.store.state.actual_status`) has to say."""
+    """Return the message of a run that is in ``status`` (:func:`workbench.store.state.actual_status`)."""
     if status == "queued":
         return queued_text(folder, state)
     if status != STALLED:
@@ -41,12 +41,12 @@ _BEGUN = len("20260131-081500")
 
 
 def experiment_name(tag: str, run_id: str) -> str:
-    """``race:NAME 20260131-081500``: the moment with which the ids of its runs begin tells two of one name apart."""
+    """Return ``race:NAME 20260131-081500``: two of one name differ in the time with which their runs' ids begin."""
     return f"{tag} {run_id[:_BEGUN]}"
 
 
 def experiment_of(run_id: str, tags: Iterable[str]) -> str:
-    """The name of a run's experiment; empty for any other run.
+    """Return the name of a run's experiment; empty for any other run.
 
     Example:
         >>> experiment_of("20260131-081500-mine-s0-0a1b2c", ["good", "race:deep"]), experiment_of("a", ["race"])
@@ -62,7 +62,7 @@ _REASONED = ("failed", "stopped", STALLED)
 
 
 def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
-    """The facts of one run, from one reading of its state.
+    """Return the facts of one run, from one reading of its state.
 
     Args:
         state: a reading of it, to save a second one.
@@ -105,13 +105,13 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
 
 
 def numbers(state: RunState) -> dict[str, Any]:
-    """Where a run stands: those of the facts that are numbers of its state."""
+    """Return the facts that are numbers of a state."""
     names = ("progress", "step", "loss", "heldout_loss", "tokens_per_second")
     return {name: getattr(state, name) for name in names}
 
 
 def knobs_written(folder: RunFolder) -> float | None:
-    """When the trainer last said which knobs are in force (Unix seconds): as it begins, and as one is steered."""
+    """Return when the trainer last wrote its effective knobs (Unix seconds)."""
     try:
         return os.stat(folder.knobs).st_mtime
     except OSError:
@@ -119,7 +119,7 @@ def knobs_written(folder: RunFolder) -> float | None:
 
 
 def queue_facts(folder: RunFolder, status: str) -> dict[str, Any]:
-    """``queue_position`` (1 is next) and ``expected_start_seconds`` (from now, rounded) of a run that waits here.
+    """Return ``queue_position`` (1 is next) and ``expected_start_seconds`` (rounded) of a run that waits here.
 
     None where it does not wait on this machine; ``expected_start_seconds`` also where nobody can tell.
     """
@@ -144,7 +144,7 @@ def owner_of(folder: RunFolder) -> str:
 
 
 def started_of(folder: RunFolder, state: RunState, origin: Origin | None = None) -> float | None:
-    """Unix seconds at which a run began to train; None before that.
+    """Return the Unix time at which a run began to train; None before that.
 
     Args:
         origin: of a fork, which has taken none of the steps before.
@@ -155,7 +155,7 @@ def started_of(folder: RunFolder, state: RunState, origin: Origin | None = None)
 
 
 def launched_of(folder: RunFolder) -> float | None:
-    """Unix seconds of the launch: the time in the id, else when the recipe was written; None when nothing tells."""
+    """Return the Unix time of the launch: that in the id, else of the recipe file; None when nothing tells."""
     try:
         if stamp := stamp_in(folder.id):
             return float(calendar.timegm(time.strptime(stamp, "%Y%m%d-%H%M%S")))
@@ -166,7 +166,7 @@ def launched_of(folder: RunFolder) -> float | None:
 
 
 def describe(folder: RunFolder) -> dict[str, str]:
-    """The columns of a table of runs as text, empty where the run has said nothing; see :func:`summary`."""
+    """Return the columns of a table of runs as text, empty where the run has said nothing; see :func:`summary`."""
     facts = summary(folder)
     parent, heldout = facts["parent"], _number(facts["heldout_loss"], ".3f")
     return {
@@ -186,7 +186,7 @@ def describe(folder: RunFolder) -> dict[str, str]:
 
 
 def _reason(facts: dict[str, Any]) -> str:
-    """Why a run failed, stalled, is lost or was stopped before it began, in one short line; empty for any other."""
+    """Return why a run failed, stalled, is lost or was stopped early, in a short line; empty for any other."""
     if facts["status"] == "lost":
         return facts["message"] if "state.json" in facts["message"] else "its processes ended without saying why"
     return plain(facts["message"].partition("\n")[0], LONGEST_REASON) if facts["status"] in _REASONED else ""

@@ -1,4 +1,4 @@
-"""What several runs are called beside each other: by their names, and runs of one name by what tells them apart."""
+"""Titles of several runs beside each other: their names, and for equal names the knobs that differ."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TIMES = ("%H:%M:%S", "%d %b %H:%M")
 
 
 def titles(folders: Sequence[RunFolder]) -> list[str]:
-    """Names of runs; to those of one name is added what tells them apart.
+    """Return names of runs; equal names get the knobs that differ.
 
     First a knob or two, kinds before numbers; then, where these leave runs together, seed, time of launch or the end of
     the id. Tables, pictures, reports and the page all call runs so.
@@ -83,7 +83,7 @@ def _budget(amount: Any, unit: Any) -> str:
 
 
 def _repetitions(folders: Sequence[RunFolder], knobs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What parts runs of one recipe: their seeds where these do, else when they were launched, else the ids."""
+    """Return seeds of runs of one recipe, where these differ, else launch times, else ends of ids."""
     seeds = [f"seed {each.get('seed')}" for each in knobs]
     starts = [time.localtime(launched_of(folder) or 0) for folder in folders]
     ways = [seeds, *([time.strftime(form, start) for start in starts] for form in _TIMES)]

@@ -66,7 +66,7 @@ class Trainer(Protocol):
         """End it."""
 
     def wait(self) -> int:
-        """Its exit code, negative after a signal."""
+        """Return its exit code, negative after a signal."""
 
 
 class Starter(Protocol):
@@ -218,7 +218,7 @@ def _end_unbegun(folder: RunFolder, why: str) -> int:
 
 
 def _abandoned(launcher: int | None) -> Callable[[], bool]:
-    """What says whether the process that a run is tied to has ended; None: it is tied to none.
+    """Return a test for the end of the process that a run is tied to; None: it is tied to none.
 
     Looked at rather than asked for with prctl, which would bind us to the thread that launched the run.
     """
@@ -269,7 +269,7 @@ def _ask_to_stop(folder: RunFolder) -> None:
 
 
 def start_trainer(arguments: list[str], environment: dict[str, str], descriptors: dict[str, int]) -> Trainer:
-    """A new process; see :class:`Starter`."""
+    """Start a new process; see :class:`Starter`."""
     return subprocess.Popen(
         module_command(TRAINER, *arguments),
         stdin=subprocess.DEVNULL,
@@ -323,7 +323,7 @@ _ABANDONED = f"{ABANDONED}, and on='inline' means that the run ends with it."
 
 
 def _why(code: int, out_of_memory: bool, saved: bool) -> str:
-    """Why the trainer ended without saying so itself, and what helps.
+    """Return why the trainer ended without saying so itself, and what helps.
 
     Args:
         saved: it left a checkpoint, which can be forked.
@@ -358,7 +358,7 @@ def _size(log: Path) -> int:
 
 
 def _out_of_memory_kills() -> int:
-    """How often this kernel has killed for memory since it booted; 0 where it does not say."""
+    """Return how often this kernel has killed for memory since it booted; 0 where it does not say."""
     try:
         counters = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
         return int(counters.get("oom_kill", 0))

@@ -1,4 +1,4 @@
-"""Of which attempts a run consists: what its events say where one begins, or has ended without a word.
+"""The attempts of a run: where a resume goes on, and the events that tell of them.
 
 An attempt that could say why it ended did so itself, and of one whose trainer was killed its supervisor did. Standard
 library only.
@@ -21,14 +21,14 @@ from workbench.telemetry.streams import Record, add_event
 
 
 def resume_point(folder: RunFolder) -> Path | None:
-    """The checkpoint that a resume goes on from (unverified): the newest, or the one that the failed attempt named."""
+    """Return the checkpoint for a resume (unverified): the newest, or the one that the failed attempt named."""
     named = read_state(folder).resume_step
     found = {path.name: path for path in checkpoints(folder.checkpoints)}
     return found.get(f"step-{named}") or next(reversed(found.values()), None)
 
 
 def resuming(folder: RunFolder) -> str:
-    """What a resume does, in words."""
+    """Return what a resume does, in words."""
     if (path := resume_point(folder)) is None:
         return "no checkpoint was saved: starting again from step 0"
     if path != checkpoints(folder.checkpoints)[-1]:
@@ -64,7 +64,7 @@ def resume_counters(folder: RunFolder) -> dict[str, Any]:
 
 
 def lost_event(folder: RunFolder, state: RunState) -> Record | None:
-    """How the latest attempt of a run was lost, as an event of its last step; None where it was not.
+    """Return the loss of the latest attempt as an event of its last step; None where it was not lost.
 
     Args:
         state: a reading of it.

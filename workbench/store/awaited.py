@@ -1,4 +1,4 @@
-"""What ends some time, waited for or awaited."""
+"""Runs and experiments: waited for, or awaited."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Awaited(ABC, Generic[T]):
 
     @abstractmethod
     def ended(self, deadline: float = math.inf) -> bool:
-        """Whether it has ended.
+        """Return True once it has ended.
 
         Args:
             deadline: of ``time.monotonic``.
@@ -31,7 +31,7 @@ class Awaited(ABC, Generic[T]):
 
     @abstractmethod
     def outcome(self) -> T:
-        """The result of one that has ended.
+        """Return the result of one that has ended.
 
         Raises:
             RunFailed: it ended without one.
@@ -57,7 +57,7 @@ class Awaited(ABC, Generic[T]):
         return self.wait_blocking(timeout, poll)
 
     def wait_blocking(self, timeout: float | None = None, poll: float = 0.2) -> T:
-        """:meth:`wait`, always blocking."""
+        """Block until the end; see :meth:`wait`."""
         deadline = _deadline(timeout)
         while not self.ended(deadline):
             time.sleep(poll)
@@ -79,7 +79,7 @@ def _deadline(timeout: float | None) -> float:
 
 
 def called_from_coroutine() -> bool:
-    """Whether the caller of our caller is the body of a coroutine (a notebook cell with ``await`` is one)."""
+    """Return True if the caller of our caller is a coroutine (a notebook cell with ``await`` is one)."""
     frame = sys._getframe(2)
     while frame.f_code.co_name in _COMPREHENSIONS and frame.f_back is not None:
         frame = frame.f_back

@@ -25,18 +25,18 @@ _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EML
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """Folders of finished checkpoints in the order of their steps (unverified)."""
+    """Return the folders of finished checkpoints in the order of their steps (unverified)."""
     found = [(int(match[1]), path) for path in folder.glob("step-*") if (match := _STEP.fullmatch(path.name))]
     return [path for _, path in sorted(found)]
 
 
 def has_checkpoint(folder: Path) -> bool:
-    """Whether any checkpoint was finished (unverified): one that a resume could go on from."""
+    """Return True if there is a finished checkpoint (unverified)."""
     return any((path / MANIFEST).exists() for path in checkpoints(folder))
 
 
 def problem_with(path: Path) -> str | None:
-    """Why a checkpoint cannot be trusted, or None: every file of the manifest is there with its SHA-256."""
+    """Return why a checkpoint cannot be trusted; None where every file of the manifest has its SHA-256."""
     try:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
         hashes = {str(Path(name).name): str(expected) for name, expected in manifest["sha256"].items()}
@@ -58,18 +58,18 @@ def problem_with(path: Path) -> str | None:
 
 
 def state_of(path: Path) -> dict[str, Any]:
-    """What a (whole) checkpoint says besides its tensors: step, tokens, seconds, knobs turned, stage, recipe's hash."""
+    """Read a checkpoint without its tensors: step, tokens, seconds, knobs turned, stage, recipe's hash."""
     state: dict[str, Any] = json.loads((path / STATE).read_text(encoding="utf-8"))
     return state
 
 
 def identity_of(path: Path) -> str:
-    """SHA-256 of a checkpoint's manifest, and so of everything in it: the same for a copy, for no other checkpoint."""
+    """Return the SHA-256 of a checkpoint's manifest: the same for a copy, and for no other checkpoint."""
     return file_hash(path / MANIFEST)
 
 
 def duplicate(path: Path, target: Path) -> None:
-    """A checkpoint under a second name, which stays when the first is deleted: hard links, or copies where none are.
+    """Give a checkpoint a second name, which outlives the first: by hard links, or copies where there are none.
 
     Safe as links, because files of a checkpoint are never written to again: a new one takes its place by rename.
 
@@ -90,6 +90,6 @@ def duplicate(path: Path, target: Path) -> None:
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file, hexadecimal."""
+    """Return the SHA-256 of a file, hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -111,7 +111,7 @@ def pending(folder: RunFolder) -> list[Request]:
 
 
 def refusal(folder: RunFolder, request: Request) -> str:
-    """Why a pending request no longer counts, empty when it does: somebody has taken over since it was asked."""
+    """Return why a pending request no longer counts (somebody has taken over since); empty when it does."""
     return "" if request.epoch is None else lease.superseded(folder, request.epoch)
 
 
@@ -171,7 +171,7 @@ def read_knobs(folder: RunFolder) -> list[dict[str, Any]]:
 
 
 def fork_text(arguments: Mapping[str, Any], by: str) -> str:
-    """What the telemetry of a run says of a fork: ``run`` and ``step`` of :data:`FORKED`."""
+    """Return the text of a fork's event: ``run`` and ``step`` of :data:`FORKED`."""
     return f"{arguments.get('run')} was forked from step {arguments.get('step')} by {by or 'somebody'}"
 
 

@@ -56,11 +56,11 @@ class InForce:
 
     @property
     def told(self) -> dict[str, Any]:
-        """The values; a steered one as text, so that it equals none that always stood."""
+        """Return the values; a steered one as text, so that it equals none that always stood."""
         return self.values | {path: str(knob) for path, knob in self.steered.items()}
 
     def over(self, recipe: Any) -> dict[str, Any]:
-        """A recipe's knobs by dotted path, in its order and as JSON has them; those that were steered as told."""
+        """Return a recipe's knobs by dotted path, in its order and as JSON has them; steered ones as told."""
         launched = flatten(recipe)
         if not self.steered:
             return launched
@@ -71,7 +71,7 @@ class InForce:
 
 
 def in_force(folder: RunFolder, events: Iterable[Record] | None = None) -> InForce:
-    """The knobs of a run; ``recipe.json`` stays what was launched, so that alone does not tell them.
+    """Return the effective knobs of a run; ``recipe.json`` has those of the launch alone.
 
     Args:
         events: of its telemetry, where they were read already; read here if a knob was steered and None is given.
@@ -126,7 +126,7 @@ def turns_until(folder: RunFolder, step: int, overrides: Mapping[str, Any]) -> l
 
 
 def flat(recipe: Any) -> dict[str, Any]:
-    """A recipe's knobs by dotted path: numbers, texts and truth values; lists as text."""
+    """Return a recipe's knobs by dotted path: numbers, texts and truth values; lists as text."""
     plain = (str, int, float, type(None))
     return {path: value if isinstance(value, plain) else str(value) for path, value in sorted(flatten(recipe).items())}
 
@@ -146,6 +146,6 @@ def _steps(events: Iterable[Record]) -> dict[str, int]:
 
 
 def _step_of(path: str, steps: Mapping[str, int]) -> int | None:
-    """Of a knob, or of the schedule that it belongs to."""
+    """Return the step of a knob's last change, or of its schedule's."""
     fitting = [step for each, step in steps.items() if path == each or path.startswith(f"{each}.")]
     return max(fitting, default=None)

@@ -1,4 +1,4 @@
-"""From what a user typed to a run's folder."""
+"""Find the folder of a run by what a user typed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FEWEST_LETTERS = 3
 
 
 def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "workbench runs") -> RunFolder:
-    """The folder of a run by its id, a unique beginning of it, or its name where one run has it.
+    """Find the folder of a run by its id, a unique beginning of it, or its name where one run has it.
 
     Args:
         run_id: or a name: what runs are called now counts before what their ids say that they were launched as.
@@ -57,7 +57,7 @@ def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "work
 
 
 def called_so(name: str, called: Mapping[str, str]) -> list[str]:
-    """Ids of the runs of a name: those that are called so now, else those whose ids say that they were launched so.
+    """Return the ids of runs that have a name now, else of those that were launched under it.
 
     Args:
         called: what runs are called now, by id.
@@ -67,7 +67,7 @@ def called_so(name: str, called: Mapping[str, str]) -> list[str]:
 
 
 def nearest(typed: str, names: Sequence[str]) -> str:
-    """Names like what was typed, as the middle of a sentence; empty where there is none."""
+    """Return names like what was typed, as the middle of a sentence; empty where there is none."""
     if not names:
         return "; that folder holds no runs"
     near = alike(typed, names)
@@ -75,14 +75,14 @@ def nearest(typed: str, names: Sequence[str]) -> str:
 
 
 def alike(typed: str, names: Sequence[str]) -> list[str]:
-    """Names like what was typed, the nearest first; none where a guess would most likely be wrong."""
+    """Return names like what was typed, the nearest first; none where a guess would most likely be wrong."""
     near = difflib.get_close_matches(typed, names, n=3, cutoff=0.6)
     # A race's runs are called as its arms, with a seed behind.
     return near or [name for name in names if len(typed) >= FEWEST_LETTERS and name.startswith(typed)][:3]
 
 
 def is_path(given: str | Path, called: Iterable[str]) -> bool:
-    """Whether what a user gave is the path of a folder: a text with a slash, unless a run is called so.
+    """Return True for the path of a folder: a text with a slash, unless a run is called so.
 
     Args:
         called: what runs are called.
@@ -113,7 +113,7 @@ def typed(run: str | Path, runs_dir: str | Path | None = None) -> tuple[str, str
 
 
 def run_ids(root: Path) -> list[str]:
-    """Names in the runs folder that are run ids of folders; empty when there is no such folder."""
+    """Return the run ids of a runs folder; none when there is no such folder."""
     try:
         # scandir knows folders without a stat per entry: tables read folders of thousands of runs every two seconds.
         with os.scandir(root) as entries:

@@ -25,13 +25,13 @@ _STAMP = re.compile(r"[0-9]{8}-[0-9]{6}(?=-)")
 
 
 def runs_root(runs_dir: str | Path | None = None) -> Path:
-    """The runs folder: the argument, else ``$WORKBENCH_RUNS``, else ``./runs``; absolute."""
+    """Return the runs folder: the argument, else ``$WORKBENCH_RUNS``, else ``./runs``; absolute."""
     # Absolute at once: a notebook may change its working folder while it holds runs.
     return Path(runs_dir or os.environ.get(RUNS_VARIABLE) or "runs").expanduser().absolute()
 
 
 def is_run_id(name: str) -> bool:
-    """Whether a name has the form of a run id, and so can be no path."""
+    """Return True if a name has the form of a run id, and so can be no path."""
     return _ID.fullmatch(name) is not None
 
 
@@ -46,13 +46,13 @@ def new_run_id(name: str, recipe_hash: str, now: float | None = None) -> str:
 
 
 def name_in(run_id: str) -> str | None:
-    """The run's name as :func:`new_run_id` wrote it into an id; None in an id of another form."""
+    """Return the run's name as :func:`new_run_id` wrote it into an id; None in an id of another form."""
     parts = _GIVEN.fullmatch(run_id)
     return parts[1] if parts else None
 
 
 def stamp_in(run_id: str) -> str:
-    """The UTC time with which an id begins, where it does: text that sorts by time; else empty."""
+    """Return the UTC time with which an id begins, as text that sorts by time; empty where there is none."""
     stamp = _STAMP.match(run_id)
     return stamp[0] if stamp else ""
 
@@ -75,7 +75,7 @@ class RunFolder:
 
     @classmethod
     def of(cls, run_id: str, runs_dir: str | Path | None = None) -> RunFolder:
-        """The folder of a run id, held inside the runs root.
+        """Return the folder of a run id, held inside the runs root.
 
         Raises:
             RunError: the id is not of the form ids have (so a path can never be smuggled in).
@@ -153,13 +153,13 @@ def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
 
 
 def json_bytes(value: Any) -> bytes:
-    """How the JSON files of a run are laid out."""
+    """Return a value as the JSON files of a run hold it."""
     # Indented: people read these files, and a diff of two recipes shows the one knob.
     return json.dumps(value, ensure_ascii=False, indent=1).encode()
 
 
 def parsed_json(data: bytes) -> Any:
-    """The value of a JSON text, in which a whole number beyond every float, as no program of ours writes one, is None.
+    """Parse a JSON text; a whole number beyond every float, as no program of ours writes one, is None.
 
     Raises:
         ValueError, RecursionError: no JSON; thousands of brackets.
@@ -178,7 +178,7 @@ def _whole_number(digits: str) -> int | None:
 
 
 def read_json(path: Path, default: Any = None, *, limit: int = READ_LIMIT_BYTES, follow: bool = True) -> Any:
-    """A JSON file's value, or ``default`` when it is missing, no plain file or not (yet) JSON.
+    """Read a JSON file's value; ``default`` when it is missing, no plain file or not (yet) JSON.
 
     Args:
         limit: bytes that are read at most; a longer file is damaged.
@@ -202,6 +202,6 @@ def read_json(path: Path, default: Any = None, *, limit: int = READ_LIMIT_BYTES,
 
 
 def read_object(path: Path, **options: Any) -> dict[str, Any]:
-    """A JSON file's object; empty where :func:`read_json` finds none, or a value of another kind."""
+    """Read a JSON file's object; empty where :func:`read_json` finds none, or a value of another kind."""
     value = read_json(path, **options)
     return value if isinstance(value, dict) else {}

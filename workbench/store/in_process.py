@@ -16,7 +16,7 @@ _AFTER_THE_END = {
 
 
 def is_in_process(folder: RunFolder) -> bool:
-    """Whether a run's model and data are objects of a Python process."""
+    """Return True if a run's model and data are objects of a Python process."""
     return read_object(folder.launched).get("on") == IN_PROCESS
 
 
@@ -43,7 +43,7 @@ def refuse_elsewhere(folder: RunFolder, verb: str) -> None:
 
 
 def way_on(folder: RunFolder, status: str, verb: str = "") -> str:
-    """How a run that has ended goes on, as the end of a sentence; empty for one that is finished.
+    """Return how a run that has ended goes on, as the end of a sentence; empty for one that is finished.
 
     Args:
         verb: of a request to it; of a finished one it is said where the answer stands, if it stands anywhere.
@@ -57,7 +57,7 @@ def way_on(folder: RunFolder, status: str, verb: str = "") -> str:
 
 
 def resume_text(folder: RunFolder) -> str:
-    """What a resume of a run that has ended will do, and how it is asked for."""
+    """Return what a resume of a run that has ended will do, and how to ask for it."""
     do = _again(folder) if is_in_process(folder) else f"`workbench resume {folder.id}`"
     if has_checkpoint(folder.checkpoints):
         return f"{do} goes on from its last checkpoint"

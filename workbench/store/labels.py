@@ -22,7 +22,7 @@ _TAG = re.compile(rf"\w[\w.:-]{{0,{LONGEST_TAG - 1}}}")
 
 @dataclass(frozen=True)
 class Labels:
-    """What people said about a run.
+    """Name, tags and notes of a run.
 
     Attributes:
         tags: in the order in which they were added. notes: free text.
@@ -35,7 +35,7 @@ class Labels:
 
 
 def read_labels(folder: RunFolder) -> Labels:
-    """The labels of a run; none when the file is missing, and of a damaged one what can be read."""
+    """Read the labels of a run; none when the file is missing, and of a damaged one the legal part."""
     raw = read_object(folder.labels)
     tags, notes, name = raw.get("tags"), raw.get("notes"), raw.get("name")
     legal = [tag for tag in tags if isinstance(tag, str) and _TAG.fullmatch(tag)] if isinstance(tags, list) else []
@@ -47,7 +47,7 @@ def read_labels(folder: RunFolder) -> Labels:
 
 
 def name_of(folder: RunFolder, recipe: Mapping[str, Any] | None = None, labels: Labels | None = None) -> str:
-    """What people call a run: the name it was given, else its recipe's, else its id. Data, to be escaped where shown.
+    """Return the name of a run: the one it was given, else its recipe's, else its id. Data, to be escaped where shown.
 
     Args:
         recipe, labels: of the run, where they have been read.
@@ -124,7 +124,7 @@ def _check_notes(notes: str) -> None:
 
 
 def _fault(name: object) -> str:
-    """What keeps a value from being a name; empty where nothing does."""
+    """Return why a value is no name; empty where it is one."""
     if not isinstance(name, str):
         return "it is no text"
     if odd := next((sign for sign in name.strip() if not sign.isprintable()), ""):

@@ -1,4 +1,4 @@
-"""Who steers a run, when several could: a lease that one controller holds, and any other may take over.
+"""The lease of a run: one controller holds it and steers, and any other may take over.
 
 ``control/lease.json`` holds the holder, when the lease ends, and an epoch that grows with every take-over. A request
 carries the epoch in which it was sent; the trainer refuses those of an earlier one, so that what was asked before a
@@ -57,13 +57,13 @@ class Lease:
     since: float = 0.0
 
     def held(self) -> bool:
-        """Whether somebody holds it now."""
+        """Return True while somebody holds it."""
         # Bounded above, too: a clock that was ahead when it was written must not lock others out for years.
         return bool(self.controller) and 0 < self.expires - time.time() <= 2 * LEASE_SECONDS
 
 
 def read_lease(folder: RunFolder) -> Lease:
-    """The lease of a run as last written; a missing or damaged one is held by nobody."""
+    """Read the lease of a run; a missing or damaged one is held by nobody."""
     raw = read_object(folder.lease)
     controller, name, epoch = (raw.get(key) for key in ("controller", "name", "epoch"))
     return Lease(
@@ -112,7 +112,7 @@ def release(folder: RunFolder, controller: str) -> None:
 
 
 def admit(folder: RunFolder, controller: str = "", *, take_over: bool = False) -> int:
-    """The epoch for a request of ``controller`` (empty for one who holds no lease and needs none).
+    """Return the epoch for a request of ``controller`` (empty for one who holds no lease and needs none).
 
     Args:
         take_over: end the lease of somebody else; the run is then free, and what they asked before is void.
@@ -129,7 +129,7 @@ def admit(folder: RunFolder, controller: str = "", *, take_over: bool = False) -
 
 
 def superseded(folder: RunFolder, epoch: int) -> str:
-    """Why a request of ``epoch`` no longer counts; empty when it does."""
+    """Return why a request of ``epoch`` no longer counts; empty when it does."""
     lease = read_lease(folder)
     if lease.epoch <= epoch:
         return ""
@@ -137,7 +137,7 @@ def superseded(folder: RunFolder, epoch: int) -> str:
 
 
 def user_name() -> str:
-    """Who runs this process, for people."""
+    """Return the user of this process, for people."""
     try:
         return getpass.getuser()
     # A container may run under a number that no user has.
@@ -146,7 +146,7 @@ def user_name() -> str:
 
 
 def whoami() -> str:
-    """``user@machine`` of this process, for people."""
+    """Return ``user@machine`` of this process, for people."""
     return f"{user_name()}@{socket.gethostname()}"
 
 

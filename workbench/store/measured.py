@@ -1,4 +1,4 @@
-"""What one reading of a run says in single numbers and sentences: losses, speed, what was learned, where it is now."""
+"""Single numbers and sentences from one reading of a run: losses, speed, what was learned, its progress."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def last_result(view: RunView) -> dict[str, Any]:
-    """The result that the run wrote at its end; empty where it has none, or goes on since or failed later."""
+    """Return the result that the run wrote at its end; empty where it has none, or goes on since or failed later."""
     return (view.evaluations.get("result") or {}) if view.status in ENDED_WELL else {}
 
 
 def heldout_loss(view: RunView) -> float | None:
-    """The latest held-out loss in nats: of the final result, else of the last evaluation."""
+    """Return the latest held-out loss in nats: of the final result, else of the last evaluation."""
     result = last_result(view)
     # The result's is measured on all of the held-out text, those during training on a part of it.
     if result.get("heldout_loss") is not None:
@@ -38,7 +38,7 @@ def heldout_loss(view: RunView) -> float | None:
 
 
 def bits_per_byte(view: RunView) -> float | None:
-    """The latest held-out bits per byte of scored text: of the final result, else of the last evaluation."""
+    """Return the latest held-out bits per byte: of the final result, else of the last evaluation."""
     for source in (last_result(view), *_points(view)[-1:]):
         if source.get("bits_per_byte") is not None:
             return number(source["bits_per_byte"])
@@ -46,7 +46,7 @@ def bits_per_byte(view: RunView) -> float | None:
 
 
 def measured(view: RunView, name: str) -> float | None:
-    """A number of the final result, else of the state, else the last one of the telemetry.
+    """Return a number of the final result, else of the state, else the last one of the telemetry.
 
     ``steps``, ``tokens`` and ``seconds`` are those of one moment, which the telemetry may be beyond.
     """
@@ -91,12 +91,12 @@ def verdict(loss: float, references: References) -> str:
 
 
 def failure(view: RunView) -> str:
-    """The error of a run that failed, empty for any other."""
+    """Return the error of a run that failed, empty for any other."""
     return str(view.state.get("error") or "") if view.status in ("failed", "lost") else ""
 
 
 def progress_line(name: str, status: str, state: Mapping[str, Any]) -> str:
-    """Where a run is now, in one line for a log.
+    """Return a run's progress in one line for a log.
 
     Args:
         state: as in ``state.json``.

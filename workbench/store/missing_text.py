@@ -1,4 +1,4 @@
-"""Whether the text that a run trains on is still there: nothing goes on without it. Only names are looked at."""
+"""The text that a run trains on may be gone: its paths are looked for, never read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NamedText:
         self._named: list[tuple[str, str]] | None = None
 
     def missing(self, state: RunState, status: str) -> str:
-        """The first of them that is not there; empty where all are, and of a run that nobody could resume here.
+        """Return the first of them that is gone; empty where all are there, or nobody could resume the run here.
 
         Args:
             status: what is true of it now (:func:`workbench.store.state.actual_status`).
@@ -56,6 +56,6 @@ def _texts(value: Any) -> list[str]:
 
 
 def _stem(path: Path) -> Path:
-    """A pattern's part before its first wildcard; any other path as it is."""
+    """Return a pattern's part before its first wildcard; any other path as it is."""
     magic = next((place for place, part in enumerate(path.parts) if glob.has_magic(part)), len(path.parts))
     return Path(*path.parts[:magic])

@@ -1,4 +1,4 @@
-"""Where a fork comes from: ``origin.json`` as tables, pictures and reports read it. Standard library only."""
+"""The origin of a fork: ``origin.json`` as tables, pictures and reports read it. Standard library only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.store.reached import budget_share
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a fork comes from, as read from its ``origin.json``.
+    """The checkpoint that a fork began with, as read from its ``origin.json``.
 
     Attributes:
         run: id of the run it was forked from, which may be deleted by now. name: what people called that run then.
@@ -34,13 +34,13 @@ class Origin:
     tokens: float = 0.0
 
     def share(self, budget: Any) -> float:
-        """The part of a budget (``amount`` and ``unit``, as ``recipe.json`` has them) that was spent before; 0..1."""
+        """Return the part of a budget (an object with ``amount`` and ``unit``) that was spent before; 0..1."""
         share = budget_share(budget, {"step": self.step, "tokens": self.tokens, "seconds": self.seconds})
         return share if 0 <= share < 1 else 0.0
 
 
 def origin_of(folder: RunFolder) -> Origin | None:
-    """Where a run was forked from; None for a run that began at its own step 0."""
+    """Read the origin of a fork; None for a run that began at its own step 0."""
     raw = read_object(folder.origin)
     if not isinstance(raw.get("run"), str) or not isinstance(raw.get("step"), int):
         return None
@@ -59,7 +59,7 @@ def origin_of(folder: RunFolder) -> Origin | None:
 
 
 def origin_now(folder: RunFolder) -> Origin | None:
-    """:func:`origin_of` with the name that the other run has now, where it is still there."""
+    """Return :func:`origin_of` with the name that the other run has now, where it is still there."""
     origin = origin_of(folder)
     if origin is None or not is_run_id(origin.run):
         return origin

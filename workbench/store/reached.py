@@ -1,4 +1,4 @@
-"""How far a run has got, whatever became of it: steps, tokens and seconds of one moment. Standard library only.
+"""The progress of a run, whatever became of it: steps, tokens and seconds of one moment. Standard library only.
 
 A trainer writes its state once a second and telemetry ten times as often. One that is killed leaves a state that is
 behind its curves; then the last record counts.
@@ -23,7 +23,7 @@ MOST_BYTES_PER_LINE = 1 << 12
 
 
 def tail(path: Path, lines: int, start: int = 0) -> str:
-    """The last ``lines`` lines of a file, or of what follows its byte ``start``; empty when there is no file."""
+    """Return the last ``lines`` lines of a file after byte ``start``; empty when there is no file."""
     try:
         with path.open("rb") as file:
             file.seek(max(start, file.seek(0, 2) - lines * MOST_BYTES_PER_LINE))
@@ -40,7 +40,7 @@ _RECORDS = 20
 
 
 def reached(folder: RunFolder, state: RunState, status: str | None = None) -> RunState:
-    """A state with the status that is true now, and the numbers of the run's last step that anybody knows of.
+    """Return a state with the actual status and the numbers of the last step known.
 
     Args:
         state: a reading of it.
@@ -52,7 +52,7 @@ def reached(folder: RunFolder, state: RunState, status: str | None = None) -> Ru
 
 
 def beyond(folder: RunFolder, state: RunState) -> dict[str, Any]:
-    """What the state of a run that nobody trains any more should say of its last step; empty where it does."""
+    """Return the counters of a dead run's last record, for its state; empty where the state has them."""
     records = _last_records(folder)
     last = records[-1] if records else {}
     at = {name: number(last.get(name)) for name in COUNTED.values()}
@@ -70,7 +70,7 @@ def beyond(folder: RunFolder, state: RunState) -> dict[str, Any]:
 
 
 def budget_share(budget: Any, at: Mapping[str, float]) -> float:
-    """The part of a budget (``amount`` and ``unit``, as ``recipe.json`` has them) that is spent; NaN: nobody knows.
+    """Return the spent part of a budget (``amount`` and ``unit``, as ``recipe.json`` has them); NaN: nobody knows.
 
     Args:
         at: ``step``, ``tokens`` and ``seconds``.
@@ -81,7 +81,7 @@ def budget_share(budget: Any, at: Mapping[str, float]) -> float:
 
 
 def _last_records(folder: RunFolder) -> list[Record]:
-    """The last scalars of the newest attempt, oldest first."""
+    """Return the last scalars of the newest attempt, oldest first."""
     lines = tail(stream_path(folder.telemetry, "scalars"), _RECORDS).encode()
     newest_first = itertools.takewhile(lambda record: "rewind" not in record, reversed(parsed(lines)))
     return list(newest_first)[::-1]

@@ -1,4 +1,4 @@
-"""How a repeat is held against its original: it fails where it ended worse by more than chance explains."""
+"""Compare a repeat with its original: it fails where it ended worse by more than chance explains."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def require_as_good(
 
 
 def spent_text(amount: Any, unit: Any) -> str:
-    """A budget as a notebook and a result both write it, so that the two can be compared."""
+    """Return a budget as a notebook and a result both write it."""
     return f"{float(amount or 0):.12g} {unit}"
 
 

@@ -24,7 +24,7 @@ LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Answer:
-    """What has become of a request.
+    """The answer to a request so far.
 
     Attributes:
         state: how far it has come.
@@ -39,17 +39,17 @@ class Answer:
 
     @property
     def settled(self) -> bool:
-        """Whether no other answer will come."""
+        """True if no other answer will come."""
         return self.state in ("done", "refused", "ended")
 
     @property
     def under_way(self) -> bool:
-        """Whether the run is carrying it out; one that has stalled over it is not."""
+        """True while the run is carrying it out; one that has stalled over it is not."""
         return self.state == "accepted" and self.status != STALLED
 
 
 def look(folder: RunFolder, request_id: str) -> Answer:
-    """What has become of a request so far.
+    """Return the answer to a request so far.
 
     Raises:
         RunError: that is no request id.
@@ -69,7 +69,7 @@ def look(folder: RunFolder, request_id: str) -> Answer:
 
 
 def follow(folder: RunFolder, request_id: str, seconds: float) -> Iterator[Answer]:
-    """Every state that a request comes to, from the present one until it is settled or patience is at an end.
+    """Yield every state of a request, from the present one until it is settled or patience is at an end.
 
     Args:
         seconds: for the run to take it up; not counted while the run is carrying it out.
@@ -89,7 +89,7 @@ def follow(folder: RunFolder, request_id: str, seconds: float) -> Iterator[Answe
 
 
 def wait(folder: RunFolder, request_id: str, seconds: float, said: Callable[[str], None] | None = None) -> Answer:
-    """The answer to a request; one that is not settled where nobody took it up in time (see :func:`follow`).
+    """Wait for the answer to a request; one that is not settled means that nobody took it up (see :func:`follow`).
 
     Args:
         said: gets what the run says when it has begun.

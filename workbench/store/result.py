@@ -1,4 +1,4 @@
-"""What a run achieved, for people and machines: one JSON object, a verdict in words, a JUnit file for CI."""
+"""The result of a run, for people and machines: one JSON object, a verdict in words, a JUnit file for CI."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WHOLE = ("recipe", "environment")
 
 
 class Result(dict[str, Any]):
-    """What a run achieved, or has so far while it goes on: JSON-able, and each key is an attribute, too.
+    """The result of a run so far: JSON-able, and each key is an attribute, too.
 
     Numbers that are not known (yet) are None, as is a loss that is not finite.
 
@@ -63,7 +63,7 @@ class Result(dict[str, Any]):
 
     @classmethod
     def of(cls, view: RunView, path: str | Path = "", target_loss: float | None = None) -> Result:
-        """From one reading of a run.
+        """Return the result from one reading of a run.
 
         Args:
             path: of the run's folder.
@@ -110,7 +110,7 @@ class Result(dict[str, Any]):
             raise AttributeError(f"a result has no '{name}'; it has {', '.join(self)}") from None
 
     def against(self, target_loss: float | None) -> Result:
-        """The same held against a held-out loss in nats, None for no target; a loss that is not known misses it.
+        """Return it with a target: a held-out loss in nats, None for none; a loss that is not known misses it.
 
         Raises:
             RunError: as for :func:`check_target`.
@@ -150,7 +150,7 @@ class Result(dict[str, Any]):
         require_as_good(what, self["heldout_loss"], reference_loss, tolerance, note=self._other_budget(budget))
 
     def _other_budget(self, before: str | None) -> str:
-        """That the budget is not the one of before, which explains a worse end; empty where it is."""
+        """Say that the budget differs from the one before, which explains a worse end; empty where it does not."""
         known = (self["recipe"] or {}).get("budget") or {}
         now = spent_text(known.get("amount"), known.get("unit"))
         return "" if before is None or now == before else f"its budget was changed to {now} from {before}"
@@ -178,7 +178,7 @@ class Result(dict[str, Any]):
 
     @property
     def verdict(self) -> str:
-        """One sentence: what was reached, what was learned, whether the target was met."""
+        """Return one sentence: loss, what was learned, target met or missed."""
         name, state = plain(self["name"]), self["state"]
         if state in ("failed", "lost"):
             return f"{name} {state}: {self['error'] or 'no reason was written; see worker.log in the run folder'}"
@@ -194,7 +194,7 @@ class Result(dict[str, Any]):
         return f"{sentence}; {target}: {'none' if loss is None else f'{loss:.3f}'} against {self['target_loss']:.3f}"
 
     def junit(self) -> bytes:
-        """As a JUnit test suite of two cases, ``run`` and ``target``, UTF-8."""
+        """Return a JUnit test suite of two cases, ``run`` and ``target``, UTF-8."""
         name, seconds = plain(self["name"]), f"{self['seconds'] or 0:.3f}"
         broken, missed = self["state"] not in ENDED_WELL, self["target_met"] is False
         # A run that broke has not also missed its target: CI is to show the one cause.
@@ -258,7 +258,7 @@ def _baseline(value: float | None) -> str:
 
 
 def frame(rows: Sequence[dict[str, Any]]) -> pandas.DataFrame:
-    """A row of the table for each.
+    """Return rows as a table of pandas.
 
     Raises:
         WorkbenchError: pandas is not installed.

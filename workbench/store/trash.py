@@ -14,7 +14,7 @@ from workbench.store.state import launcher_says, lock_held, read_state, take_loc
 
 
 def trash_folder(runs_dir: str | Path | None = None) -> Path:
-    """Where deleted runs of a runs folder are; may not exist."""
+    """Return the folder of deleted runs; it may not exist."""
     return runs_root(runs_dir) / TRASH
 
 
@@ -63,7 +63,7 @@ def restore(run: str | Path, runs_dir: str | Path | None = None) -> RunFolder:
 
 
 def wherever(folder: RunFolder) -> RunFolder:
-    """A run where it is now: in the trash if it was moved there, else where it was."""
+    """Return the folder of a run where it is now: in the trash if it was moved there, else where it was."""
     there = RunFolder(folder.path.parent / TRASH / folder.id)
     return there if not folder.path.is_dir() and there.path.is_dir() else folder
 

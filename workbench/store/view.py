@@ -42,7 +42,7 @@ def _short(value: Any) -> str:
 
 @dataclass(frozen=True)
 class RunView:
-    """What a run has asked, done and said, as plain data.
+    """One reading of a run, as plain data.
 
     Attributes:
         name: what people call it; data from a user, to be escaped wherever it is shown.

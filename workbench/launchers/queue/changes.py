@@ -1,4 +1,4 @@
-"""What people change in the queue: the place of a run that waits, and its priority."""
+"""Changes of the queue by people: place and priority of a run that waits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Change = Callable[[Ticket, list[Ticket]], list[Ticket]]
 
 @dataclass(frozen=True)
 class Moved:
-    """What became of a run that was moved.
+    """The outcome of a move.
 
     Attributes:
         run: its id. place: where it stands now; None: its turn has come in between.
@@ -41,7 +41,7 @@ class Moved:
 
 
 def this_queue() -> Queue:
-    """The queue of this machine.
+    """Return the queue of this machine.
 
     Raises:
         RunError: it is switched off.
@@ -53,7 +53,7 @@ def this_queue() -> Queue:
 
 
 def waiting_ticket(tickets: Sequence[Ticket], run: str) -> Ticket:
-    """The ticket of a run that waits, by its id, a unique beginning of it, its name or its folder.
+    """Find the ticket of a run that waits, by its id, a unique beginning of it, its name or its folder.
 
     Raises:
         RunError: none waits by that name (one that trains is told), or several do.
@@ -82,7 +82,7 @@ def _meant(run: str, tickets: Sequence[Ticket]) -> tuple[list[Ticket], str]:
 
 
 def checked_priority(priority: Any) -> int:
-    """A priority that a run may enter the queue with.
+    """Return a legal priority as a whole number.
 
     Raises:
         RunError: it is no whole number, or too large.

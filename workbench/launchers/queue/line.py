@@ -25,18 +25,18 @@ def owner_of(ticket: Ticket) -> Owner:
 
 
 def training(tickets: Iterable[Ticket]) -> list[Ticket]:
-    """Those whose turn it is, in the order in which they entered."""
+    """Return the tickets whose turn it is, in the order in which they entered."""
     return sorted((ticket for ticket in tickets if ticket.running and ticket.alive), key=lambda each: each.number)
 
 
 def in_line(tickets: Sequence[Ticket]) -> list[Ticket]:
-    """Those that wait, next first."""
+    """Return the tickets that wait, next first."""
     waiting = [ticket for ticket in tickets if not ticket.running and ticket.alive]
     return sorted(waiting, key=lambda each: (-each.priority, each.round, each.number))
 
 
 def entered(ticket: Ticket, tickets: Sequence[Ticket]) -> Ticket:
-    """A new ticket with its number and its round, from those that are there."""
+    """Return a new ticket with its number and its round."""
     own = [each.round for each in tickets if owner_of(each) == owner_of(ticket)]
     running = [each.round for each in training(tickets)]
     now = max(running) if running else min((each.round for each in in_line(tickets)), default=0)
@@ -58,7 +58,7 @@ def next_of(
     settings: QueueSettings,
     holds: Callable[[Ticket], bool] = lambda ticket: ticket.alive,
 ) -> list[tuple[Ticket, str]]:
-    """Those that may train now, each with the GPU that it gets (empty on the CPU).
+    """Return the tickets that may train now, each with its GPU (empty on the CPU).
 
     Args:
         now: what trains. line: those that wait, next first.

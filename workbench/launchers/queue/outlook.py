@@ -31,7 +31,7 @@ _UNKNOWN = "no one can say yet how long the runs before it take"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run stands in the queue.
+    """A run's place in the queue.
 
     Attributes:
         position: 1 for the next one.

@@ -126,7 +126,7 @@ class Queue:
         return ticket.alive and self.alive(ticket.file)
 
     def alive(self, file: str) -> bool:
-        """:meth:`holds`, by the name of a ticket's file."""
+        """Return :meth:`holds` by the name of a ticket's file."""
         with suppress(OSError):
             if _held(self.folder / file):
                 return True

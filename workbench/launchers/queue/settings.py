@@ -1,4 +1,4 @@
-"""What the queue of a machine allows: one JSON file in its folder, for all who share it (`workbench queue set`)."""
+"""Limits of a machine's queue: one JSON file in its folder, for all who share it (`workbench queue set`)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NAMES = tuple(field.name for field in fields(QueueSettings) if field.name != "pr
 
 
 def read_settings(folder: Path) -> QueueSettings:
-    """The settings in force; what cannot be read stands at its default, and ``problem`` says so."""
+    """Read the settings; damaged ones have their defaults, and ``problem`` says so."""
     path = folder / FILE
     raw = read_json(path, default=None, limit=1 << 16)
     if raw is None and not path.exists():
