@@ -22,7 +22,6 @@ from workbench.client.run import Run
 from workbench.client.run_list import runs
 from workbench.launchers.queue.outlook import training_now
 from workbench.launchers.queue.queue_folder import Queue
-from workbench.launchers.queue.settings import machine_cores, physical_cores, write_settings
 from workbench.launchers.queue.turn import Turn, enter
 from workbench.store.folder import RunFolder
 from workbench.store.labels import label
@@ -222,20 +221,3 @@ def test_train_says_that_it_waits_and_ctrl_c_leaves_the_queue(corpus: Path, root
     assert "leaving the queue" in said
     assert json.loads(out)["state"] == "stopped"
     assert processes_of(root) == []
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or physical_cores() < 2, reason="needs two cores")
-def test_cores_of_a_bound_process_are_called_so(
-    queue: Queue,  # noqa: F811
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    write_settings(queue.folder, {"cores": None})
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(allowed)})
-    try:
-        assert main(["queue"]) == 0
-    finally:
-        os.sched_setaffinity(0, allowed)
-    head, why = capsys.readouterr().out.splitlines()
-    assert head == "0 training (0 of 1 core), 0 waiting"
-    assert why.startswith(f"this process may use 1 core of the {machine_cores()} of this machine")

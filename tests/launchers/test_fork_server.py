@@ -125,6 +125,7 @@ def test_a_run_that_has_waited_is_forked_once_its_turn_has_come(
     wait_until(lambda: queue.tickets() == [], 30, "an empty queue")
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_killed_supervisor_leaves_no_orphan(corpus: Path, root: Path, server: subprocess.Popen[bytes]) -> None:
     run, trainer = launched(corpus, root)
@@ -153,6 +154,7 @@ def test_what_does_not_fit_is_left(
     assert not lock_held(folder)
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_process_below_uses_the_same_one(server: subprocess.Popen[bytes]) -> None:
     code = (

@@ -52,6 +52,7 @@ THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 @pytest.mark.skipif(not THP.is_file() or "[never]" in THP.read_text(), reason="this system has no huge pages to give")
+@pytest.mark.extended
 @pytest.mark.process
 def test_large_tensors_of_a_trainer_lie_in_huge_pages() -> None:
     code = (

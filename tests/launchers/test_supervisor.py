@@ -22,7 +22,7 @@ from workbench.launchers.create import begin
 from workbench.launchers.processes import module_command
 from workbench.launchers.supervisor import _record_end, _why
 from workbench.store.folder import RunFolder
-from workbench.store.state import actual_status, lock_held, read_state, take_lock, write_state
+from workbench.store.state import actual_status, read_state, write_state
 from workbench.telemetry.streams import read_events
 
 START_SECONDS = 90.0
@@ -140,22 +140,6 @@ def test_what_the_trainer_says_about_its_failure_stays(corpus: Path, root: Path,
         run.wait(timeout=START_SECONDS)
     assert "Traceback" not in str(caught.value)
     assert run.state.exit_code == 1
-
-
-@pytest.mark.process
-def test_a_second_supervisor_refuses(folder: RunFolder) -> None:
-    write_state(folder, status="running", step=7)
-    lock = take_lock(folder)
-    try:
-        done = subprocess.run(
-            module_command("workbench.launchers.supervisor", str(folder.path)), capture_output=True, text=True
-        )
-    finally:
-        os.close(lock)
-    assert done.returncode == 2
-    assert "already being trained" in done.stderr
-    assert read_state(folder).step == 7
-    assert not lock_held(folder)
 
 
 @pytest.mark.process

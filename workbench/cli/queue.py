@@ -14,7 +14,7 @@ from workbench.client.run import Run
 from workbench.launchers.queue.changes import Moved, move, set_priority, this_queue, waiting_ticket
 from workbench.launchers.queue.orphans import start_orphans
 from workbench.launchers.queue.outlook import Outlook, cores_of, obstacle, outlook
-from workbench.launchers.queue.settings import NAMES, machine_cores, write_settings
+from workbench.launchers.queue.settings import NAMES, write_settings
 from workbench.launchers.queue.ticket import Ticket
 from workbench.store.folder import runs_root
 
@@ -76,11 +76,6 @@ def _text(found: Outlook) -> str:
         f"  {each.run.id}  the process that waited is gone: `workbench queue start` queues it again"
         for each in found.without_process
     ]
-    if found.settings.cores is None and cores < (here := machine_cores()):
-        lines.append(
-            f"this process may use {many(cores, 'core')} of the {here} of this machine (as taskset binds one); "
-            "each run counts those that its own may; `workbench queue set cores=NUMBER` sets one number for all"
-        )
     return "\n".join([*lines, *filter(None, [found.settings.problem])])
 
 

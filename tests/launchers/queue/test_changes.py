@@ -104,10 +104,6 @@ def test_what_cannot_be_moved_is_told(queue: Queue) -> None:
     assert order(queue) == "abcd"
 
 
-def test_a_folder_names_a_run_too(queue: Queue, turns: list[Turn]) -> None:
-    assert waiting_ticket(queue.tickets(), turns[1].ticket.folder).name == "a"
-
-
 def test_without_a_queue_nothing_can_be_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKBENCH_QUEUE", "off")
     with pytest.raises(RunError, match="switched off"):

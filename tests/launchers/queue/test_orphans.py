@@ -95,6 +95,7 @@ def test_an_end_leaves_no_ticket(queue: Queue, new_run: NewRun) -> None:
 STARTER = "from workbench.launchers.queue.orphans import start_orphans; print(len(start_orphans()))"
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_of_many_who_start_them_each_is_started_once(queue: Queue, new_run: NewRun, tmp_path: Path) -> None:
     folders = [orphan(new_run, f"r{number}") for number in range(6)]
@@ -110,6 +111,7 @@ def test_of_many_who_start_them_each_is_started_once(queue: Queue, new_run: NewR
     blocking.leave()
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_only_where_the_queue_was_emptied_a_launch_looks_through_its_runs_folder(
     queue: Queue, new_run: NewRun, tmp_path: Path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -179,12 +178,6 @@ def test_whoever_shares_the_machine_hears_it(queue: Queue, new_run: NewRun) -> N
 )  # fmt: skip
 def test_a_guess_is_rounded(seconds: float, words: str) -> None:
     assert about(seconds) == words
-
-
-def test_a_recipe_that_cannot_be_read_is_unknown(queue: Queue, new_run: NewRun, tmp_path: Path) -> None:
-    folder = new_run("a")
-    folder.recipe.write_text("{")
-    assert remaining_seconds(enter(folder).ticket) is None
 
 
 def said(waits: Ticket, *training: Ticket, **settings: int) -> str:

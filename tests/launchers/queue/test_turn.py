@@ -215,6 +215,7 @@ def many_jobs(processes: int, jobs: int, cores: int, root: Path) -> None:
         assert 0 <= going <= cores
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_every_job_has_its_turn_once(queue: Queue, tmp_path: Path) -> None:
     """The large one: ``python -m tests.launchers.queue.test_turn 8 1000``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -77,20 +76,12 @@ def write_settings(folder: Path, changes: dict[str, int | None]) -> QueueSetting
     return read_settings(folder)
 
 
-def machine_cores() -> int:
-    """Cores of this machine, also those that this process may not compute on."""
-    return _distinct(range(os.cpu_count() or 1))
-
-
 def physical_cores() -> int:
-    """Cores that this process may compute on; two threads of one core count once, since they share its arithmetic."""
+    """Return the cores that this process may compute on; two threads of one core count once."""
     try:
-        return _distinct(os.sched_getaffinity(0))
+        allowed = os.sched_getaffinity(0)
     except AttributeError:  # not Linux
         return os.cpu_count() or 1
-
-
-def _distinct(allowed: Collection[int]) -> int:
     siblings = Path("/sys/devices/system/cpu")
     try:
         return len({(siblings / f"cpu{each}/topology/thread_siblings_list").read_text() for each in allowed})
