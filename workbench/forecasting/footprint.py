@@ -78,7 +78,7 @@ def sizes(spec: ModelSpec) -> Sizes:
     for matrix in roles["matrix"]:
         side = min(matrix.shape)
         matrices[side] = matrices.get(side, 0) + matrix.numel() * times[id(matrix)]
-    blocks = [count_parameters(block) for block in model.backbone.blocks]
+    blocks = [count_parameters(block) for block in model.stacks()["main"].blocks]
     return Sizes(
         sum(p.numel() * times[id(p)] for p in model.parameters()),
         tuple(blocks[twin] for twin in twins),
@@ -99,7 +99,7 @@ def _short_model(spec: ModelSpec) -> tuple[TrainingModel, dict[int, int], tuple[
     small, _, twins, _ = shortened(spec.architecture)
     model = meta_model(spec._replace(architecture=small))
     times = dict.fromkeys(map(id, model.parameters()), 1)
-    for layer, block in enumerate(model.backbone.blocks):
+    for layer, block in enumerate(model.stacks()["main"].blocks):
         times |= dict.fromkeys(map(id, block.parameters()), twins.count(layer))
     return model, times, twins
 

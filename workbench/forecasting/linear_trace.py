@@ -76,7 +76,7 @@ class TraceRecorder(MetaTensorMode):
     def __init__(self, model: TrainingModel, rows: int, runs: Sequence[bool]) -> None:
         super().__init__()
         self._rows, self._runs = rows, runs
-        self._blocks = list(model.backbone.blocks)
+        self._blocks = list(model.stacks()["main"].blocks)
         self._weights = {p.untyped_storage()._cdata for p in model.parameters()}
         self._here: Any = "shared"
         self._backward = self._begun = False

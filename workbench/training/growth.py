@@ -136,7 +136,8 @@ def add_layers(assembled: Assembled, transition: Transition) -> None:
     Args:
         transition: which appear, and what they are made of.
     """
-    blocks = assembled.model.backbone.blocks
+    main = assembled.model.stacks()["main"]
+    blocks = main.blocks
     for layer, source in enumerate(transition.sources, transition.first):
         if source is not None:
             new, old = blocks[layer], blocks[source]
@@ -151,7 +152,7 @@ def add_layers(assembled: Assembled, transition: Transition) -> None:
                 places = [(weights[name], sources[name], None) for name in shared if name in weights]
                 copy_state(assembled.optimizer, assembled.optimizer, places)
         if transition.silent:
-            for product in assembled.model.backbone.residual_products(layer):
+            for product in main.residual_products(layer):
                 for parameter in product.parameters():
                     parameter.zero_()
 

@@ -186,7 +186,7 @@ class Training:
     def _take_over(self) -> None:
         """Work on model and optimizer as they are now: at the beginning, and after a stage that replaced them."""
         self.model, self.optimizer = self.assembled.model, self.assembled.optimizer
-        self.meter = LayerMeter(self.model.backbone, self.optimizer, self._warn_once)
+        self.meter = LayerMeter(self.model.stacks()["main"], self.optimizer, self._warn_once)
         self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
 
     def _warn_once(self, text: str) -> None:
@@ -243,7 +243,7 @@ class Training:
 
     def _zero_fill_missing_grads(self, plans: list[LayerPlan]) -> None:
         """Give zero gradients to the layers that exist and train, but ran in none of a step's micro-batches."""
-        for block in self.model.backbone.blocks[: max(plan.layers for plan in plans)]:
+        for block in self.model.stacks()["main"].blocks[: max(plan.layers for plan in plans)]:
             for weight in block.parameters():
                 if weight.requires_grad and weight.grad is None:
                     weight.grad = torch.zeros_like(weight)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.objective import TrainingModel
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Budget, Progress
 from workbench.recipes.recipe import Recipe
@@ -38,7 +39,7 @@ def model_of(objective: str, head: str = "linear", seed: int = 0) -> TokenPredic
     return model
 
 
-def mean_loss(model: TokenPrediction, batch: Batch, plan: LayerPlan = PLAN) -> Tensor:
+def mean_loss(model: TrainingModel, batch: Batch, plan: LayerPlan = PLAN) -> Tensor:
     """Nats per label of a batch that is a whole step."""
     loss: Tensor = model(batch, plan, START).over(model.counts(batch, START))
     return loss

@@ -49,7 +49,7 @@ class Kept(NamedTuple):
 
 def measured(model: TrainingModel, rehearse: Rehearse) -> Kept:
     """Two passes, of one row and of two; nothing is allocated beyond them."""
-    blocks = list(model.backbone.blocks)
+    blocks = list(model.stacks()["main"].blocks)
     one, two = KeptBytes(), KeptBytes()
     for rows, count in enumerate((one, two), start=1):
         with count.counting(model, blocks):

@@ -181,7 +181,8 @@ class MemorySavingEngine(Engine):
     def place(self, model: TrainingModel) -> TrainingModel:
         """See :meth:`Engine.place`; its blocks keep what the plan says."""
         self._recompute_layers(model)
-        recompute_operations(model.backbone, self.memory.operations)
+        for stack in model.stacks().values():
+            recompute_operations(stack, self.memory.operations)
         if self._low is not None:
             look_up_in_float32(model)
         return super().place(model)
@@ -218,7 +219,7 @@ class MemorySavingEngine(Engine):
             stream = 4.0 * self.recipe.architecture.width * data.longest
             self.memory = plan._replace(first=fewest_layers(room, kept, self.rows, stream))
             self._recompute_layers(model)
-            layers = len(model.backbone.blocks)
+            layers = len(model.stacks()["main"].blocks)
             self.settled = f"recomputing {self.memory.first} of {layers} layers to fit {plan.budget / 2**30:.3g} GiB"
         if self._low is not None:
             self._low.restore()
@@ -235,8 +236,9 @@ class MemorySavingEngine(Engine):
         return self
 
     def _recompute_layers(self, model: TrainingModel) -> None:
-        layers = range(len(model.backbone.blocks))
-        model.backbone.recomputes = frozenset(layer for layer in layers if self.memory.recomputes(layer))
+        for stack in model.stacks().values():
+            layers = range(len(stack.blocks))
+            stack.recomputes = frozenset(layer for layer in layers if self.memory.recomputes(layer))
 
     def forward(self, model: TrainingModel, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
         """See :meth:`Engine.forward`; with copies of the weights until the end of :meth:`backward`."""

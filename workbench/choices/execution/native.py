@@ -163,7 +163,8 @@ class NativeEngine(MemorySavingEngine):
     def place(self, model: TrainingModel) -> TrainingModel:
         """See :meth:`Engine.place`; products of the blocks become fp8's where that is asked for."""
         if self.precision == "fp8":
-            in_fp8(model.backbone.blocks)
+            for stack in model.stacks().values():
+                in_fp8(stack.blocks)
         return super().place(model)
 
     def compile(self, model: TrainingModel) -> None:

@@ -81,6 +81,14 @@ class TrainingModel(nn.Module):
     backbone: Backbone
     choice: Objective
 
+    def stacks(self) -> dict[str, Backbone]:
+        """Return the stacks of blocks (B, T, D) -> (B, T, D) by name; ``main`` is first.
+
+        Depth methods and layer telemetry are about ``main``. A model with several networks names the others here, so
+        that memory, precision and optimizer groups cover them.
+        """
+        return {"main": self.backbone}
+
     def counts(self, batch: Batch, progress: Progress) -> dict[str, int]:
         """Return how many labels each part of the loss has in a batch: known before the forward pass.
 

@@ -118,8 +118,8 @@ head, so it is no such stack and stays whole."""
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     """Parameters by role; everything of two or more dimensions decays, vectors do not; tied tensors count once.
 
-    * ``matrix``: the hidden 2-D weights, those inside ``model.backbone.blocks``: what Muon orthogonalises and SOAP
-      preconditions. In a model without such blocks, every 2-D weight that no embedding owns.
+    * ``matrix``: the hidden 2-D weights, those inside the blocks of the model's stacks: what Muon orthogonalises and
+      SOAP preconditions. In a model without such blocks, every 2-D weight that no embedding owns.
     * ``embedding``: token and position tables (also those inside a block), output matrices, whatever else stands
       outside the blocks, and shapes that are no matrix to speak of: one row, one column, three dimensions.
     * ``vector``: biases, norms, single numbers.
@@ -137,9 +137,11 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
         out, always in the same order; ``names`` run parallel to ``params`` so that checkpoints and telemetry can
         speak of parameters by name.
     """
-    blocks = getattr(getattr(model, "backbone", None), "blocks", None)
-    hidden = model if blocks is None else blocks
-    inside = {id(parameter) for parameter in hidden.parameters()}
+    # Not every model is one of an objective: a plain network has no stacks.
+    stacks: Any = getattr(model, "stacks", None)
+    found: list[Any] = list(stacks().values()) if stacks else [getattr(model, "backbone", None)]
+    hidden: list[nn.Module] = [each.blocks for each in found if hasattr(each, "blocks")] or [model]
+    inside = {id(parameter) for each in hidden for parameter in each.parameters()}
     # By tensor rather than by name: an output matrix tied to a table is the table.
     tables = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
     groups: dict[tuple[str, int, bool], dict[str, Any]] = {}
