@@ -9,7 +9,7 @@ import pytest
 
 from workbench.plots.forecast_compared import Compared, beside_line, compared, missed_lines
 from workbench.plots.forecast_page import comparison_html
-from workbench.store.effective_knobs import InForce, Steered
+from workbench.store.effective_knobs import EffectiveKnobs, Steered
 from workbench.store.view import RunView
 from workbench.telemetry.streams import Telemetry
 
@@ -71,7 +71,7 @@ def test_others_at_work_are_the_reason_of_a_slow_run(here: RunView) -> None:
 
 def test_what_trained_was_not_what_was_forecast(here: RunView) -> None:
     knobs = {"data.batch_size": Steered(32, 64, 100), "optimizer.lr": Steered(0.1, 0.2, 5)}
-    steered = replace(here, knobs=InForce({}, knobs))
+    steered = replace(here, knobs=EffectiveKnobs({}, knobs))
     why = row(SLOW, steered, "tokens/s").why
     assert "steered while it trained" in why
     assert "data.batch_size 32 \N{RIGHTWARDS ARROW} 64 at step 100" in why

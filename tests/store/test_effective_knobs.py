@@ -14,7 +14,7 @@ from workbench.plots.report import report_html
 from workbench.recipes.changes import settable, turned
 from workbench.recipes.recipe import Recipe
 from workbench.store.control import write_knobs
-from workbench.store.effective_knobs import in_force, turns_until
+from workbench.store.effective_knobs import effective_knobs, turns_until
 from workbench.store.folder import RunFolder
 from workbench.store.view import RunView
 from workbench.telemetry.streams import TelemetryReader, TelemetryWriter
@@ -46,7 +46,7 @@ def launch(tmp_path: Path) -> Any:
 
 
 def test_the_value_in_force_stands_where_the_launched_one_did(launch: Any) -> None:
-    found = in_force(launch("steered", 0.001, (100, LR, 0.003), (214, LR, 0.002), (300, LR, 0.002)))
+    found = effective_knobs(launch("steered", 0.001, (100, LR, 0.003), (214, LR, 0.002), (300, LR, 0.002)))
     assert found.values[LR] == 0.002
     assert list(found.steered) == [LR]
     assert found.steered[LR] == (0.001, 0.002, 214)
@@ -58,16 +58,16 @@ def test_a_knob_that_was_off_may_be_steered_too(tmp_path: Path) -> None:
     recipe = Recipe().with_(**{clip: None})
     recipe.save(folder.recipe)
     steer(folder, recipe, (7, clip, 0.5))
-    assert in_force(folder).steered[clip] == (None, 0.5, 7)
-    assert in_force(folder).told[clip] == "none → 0.5 at step 7"
+    assert effective_knobs(folder).steered[clip] == (None, 0.5, 7)
+    assert effective_knobs(folder).told[clip] == "none → 0.5 at step 7"
 
 
 def test_a_run_that_nobody_steered_has_its_recipe(launch: Any) -> None:
-    found = in_force(launch("plain", 0.001))
+    found = effective_knobs(launch("plain", 0.001))
     assert found.steered == {}
     assert found.told == found.values
     assert found.values[LR] == 0.001
-    back = in_force(launch("back", 0.001, (5, LR, 0.002), (9, LR, 0.001)))
+    back = effective_knobs(launch("back", 0.001, (5, LR, 0.002), (9, LR, 0.001)))
     assert back.steered == {}
 
 
@@ -86,7 +86,7 @@ def test_what_was_set_until_a_checkpoint(launch: Any) -> None:
 
 
 def test_a_schedule_that_took_the_place_of_another(launch: Any) -> None:
-    found = in_force(launch("schedule", 0.001, (7, "optimizer.schedule", {"kind": "inverse_sqrt"})))
+    found = effective_knobs(launch("schedule", 0.001, (7, "optimizer.schedule", {"kind": "inverse_sqrt"})))
     before, after, step = found.steered["optimizer.schedule.kind"]
     assert (before != after, after, step) == (True, "inverse_sqrt", 7)
     fresh = Recipe().with_(**{"optimizer.schedule": {"kind": "inverse_sqrt"}}).to_dict()["optimizer"]["schedule"]

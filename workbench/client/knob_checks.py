@@ -62,10 +62,10 @@ def check_knob(folder: RunFolder, path: str, value: Any) -> None:
         RecipeError: there is no such knob, or the value is not legal.
     """
     # As the trainer last wrote them; before it did, the recipe's own are in force.
-    in_force = {knob["path"]: knob["value"] for knob in read_knobs(folder)}
-    if path not in in_force:
+    effective_knobs = {knob["path"]: knob["value"] for knob in read_knobs(folder)}
+    if path not in effective_knobs:
         check_spelling(folder, [f"{path}=1"])
     from workbench.recipes.changes import turned
     from workbench.recipes.recipe import Recipe
 
-    turned(Recipe.load(folder.recipe).with_(**in_force), path, value)
+    turned(Recipe.load(folder.recipe).with_(**effective_knobs), path, value)

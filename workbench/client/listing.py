@@ -19,7 +19,7 @@ from typing import Any
 from workbench.base.fields import differences
 from workbench.client.summary import knobs_written, message_of, numbers, queue_facts, summary
 from workbench.launchers.queue.outlook import known_here
-from workbench.store.effective_knobs import InForce, in_force
+from workbench.store.effective_knobs import EffectiveKnobs, effective_knobs
 from workbench.store.find import TRASH
 from workbench.store.folder import RunFolder, is_run_id, runs_root, stamp_in
 from workbench.store.missing_text import NamedText
@@ -33,7 +33,7 @@ MOST = 1000
 _SETTLED_SECONDS = 3.0
 # One in so many rows is read again at each look although nothing seems to have changed.
 _AGAIN = 30
-_NONE = InForce({}, {})
+_NONE = EffectiveKnobs({}, {})
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Listing:
         self.root = runs_root(runs_dir)
         self._admitted = admitted
         self._known: dict[str, _Known] = {}
-        self._knobs: dict[str, tuple[float | None, InForce]] = {}
+        self._knobs: dict[str, tuple[float | None, EffectiveKnobs]] = {}
         self._round = 0
         self._one_at_a_time = threading.Lock()
 
@@ -117,12 +117,14 @@ class Listing:
                 known, written = self._knobs.get(run_id), knobs_written(folder)
                 # A recipe never changes once its run is there; one that cannot be read may still come.
                 if known is None or not known[1].values or known[0] != written:
-                    self._knobs[run_id] = written, in_force(folder)
+                    self._knobs[run_id] = written, effective_knobs(folder)
             return told({run_id: self._knobs[run_id][1] if run_id in self._knobs else _NONE for run_id in run_ids})
 
     def trashed_knobs(self, run_ids: Iterable[str]) -> dict[str, Any]:
         """Return :meth:`knobs` of deleted runs."""
-        return told({run_id: in_force(RunFolder(self.root / TRASH / run_id)) for run_id in filter(is_run_id, run_ids)})
+        return told(
+            {run_id: effective_knobs(RunFolder(self.root / TRASH / run_id)) for run_id in filter(is_run_id, run_ids)}
+        )
 
     def _refresh(self, run_id: str, mark: tuple[int, int], again: bool) -> None:
         folder = RunFolder(self.root / run_id)
@@ -157,7 +159,7 @@ def newest_first(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["launched"] or 0.0, row["id"]), reverse=True)
 
 
-def told(knobs: Mapping[str, InForce]) -> dict[str, Any]:
+def told(knobs: Mapping[str, EffectiveKnobs]) -> dict[str, Any]:
     """:func:`columns_of` the knobs in force, and ``steered``: ``{run: {path: [value at the launch, step]}}``."""
     steered = {
         run_id: {path: [knob.launched, knob.step] for path, knob in each.steered.items()}

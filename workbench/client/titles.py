@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.base.fields import differences
 from workbench.base.text import plain
 from workbench.client.summary import launched_of
-from workbench.store.effective_knobs import in_force
+from workbench.store.effective_knobs import effective_knobs
 from workbench.store.folder import RunFolder
 from workbench.store.labels import name_of
 
@@ -50,7 +50,7 @@ def titled(views: Sequence[RunView], folders: Sequence[RunFolder]) -> list[RunVi
 
 
 def _tails(folders: Sequence[RunFolder]) -> list[list[str]]:
-    knobs = [_with_budget(in_force(folder).told) for folder in folders]
+    knobs = [_with_budget(effective_knobs(folder).told) for folder in folders]
     differ = {path: values for path, values in differences(knobs).items() if path not in (*NO_KNOBS, "seed")}
     tails: list[list[str]] = [[] for _ in folders]
     parts = [list(range(len(folders)))]

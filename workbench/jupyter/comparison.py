@@ -14,7 +14,7 @@ from workbench.client.run import Run
 from workbench.client.run_list import select
 from workbench.client.titles import titled, titles
 from workbench.launchers.report import report
-from workbench.store.effective_knobs import in_force
+from workbench.store.effective_knobs import effective_knobs
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.measured import memory_for_training
 from workbench.store.result import frame
@@ -95,7 +95,7 @@ class Comparison:
         Of a steered one the text has both values and the step.
         """
         # By place: the same recipe may have been launched twice.
-        recipes = {str(place): in_force(run.folder).told for place, run in enumerate(self.runs)}
+        recipes = {str(place): effective_knobs(run.folder).told for place, run in enumerate(self.runs)}
         return {knob["path"]: knob["values"] for knob in comparison.differences(recipes)}
 
     def frame(self) -> pandas.DataFrame:
@@ -163,7 +163,7 @@ class Comparison:
 
         if len(self.runs) == 1:
             folder = self.runs[0].folder
-            knobs = choices_table(read_object(folder.recipe), in_force(folder))
+            knobs = choices_table(read_object(folder.recipe), effective_knobs(folder))
         else:
             rows = [(path, list(map(_shown, values))) for path, values in self.knobs.items()]
             knobs = table(titles([run.folder for run in self.runs]), rows) if rows else ""
@@ -175,7 +175,7 @@ def _choices(folder: RunFolder) -> str:
     """A run's recipe as text, a line per axis."""
     from workbench.plots.tables import choices
 
-    rows = choices(read_object(folder.recipe), in_force(folder))
+    rows = choices(read_object(folder.recipe), effective_knobs(folder))
     return aligned([tuple(plain(cell, _LONGEST) for cell in row) for row in rows]) if rows else "not known"
 
 

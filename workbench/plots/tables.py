@@ -12,7 +12,7 @@ from workbench.base.text import UNKNOWN, count, decimal, plain, utc
 from workbench.plots.curves import heldout_curve, heldout_scores, x_at_steps
 from workbench.plots.facts import facts
 from workbench.plots.plan_rows import COLUMNS, plan_rows
-from workbench.store.effective_knobs import InForce
+from workbench.store.effective_knobs import EffectiveKnobs
 from workbench.store.measured import measured
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LONGEST_VALUE = 300
 MOST_EVENTS = 200
 MOST_FINGERPRINT_CHARACTERS = 20_000
-LAUNCHED = InForce()
+LAUNCHED = EffectiveKnobs()
 """Nothing was steered."""
 
 
@@ -54,12 +54,12 @@ def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
     return table([view.name for view in views], rows, marked if not differing_only else set())
 
 
-def choices_table(recipe: Mapping[str, Any], knobs: InForce = LAUNCHED) -> str:
+def choices_table(recipe: Mapping[str, Any], knobs: EffectiveKnobs = LAUNCHED) -> str:
     """:func:`choices` as a table."""
     return table(["choice", "knobs"], [(axis, cells) for axis, *cells in choices(recipe, knobs)])
 
 
-def choices(recipe: Mapping[str, Any], knobs: InForce = LAUNCHED) -> list[tuple[str, str, str]]:
+def choices(recipe: Mapping[str, Any], knobs: EffectiveKnobs = LAUNCHED) -> list[tuple[str, str, str]]:
     """Return a recipe as JSON has it, one row per axis.
 
     Args:

@@ -43,7 +43,7 @@ class Turn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class InForce:
+class EffectiveKnobs:
     """Knobs by dotted path.
 
     Attributes:
@@ -70,7 +70,7 @@ class InForce:
         }
 
 
-def in_force(folder: RunFolder, events: Iterable[Record] | None = None) -> InForce:
+def effective_knobs(folder: RunFolder, events: Iterable[Record] | None = None) -> EffectiveKnobs:
     """Return the effective knobs of a run; ``recipe.json`` has those of the launch alone.
 
     Args:
@@ -98,7 +98,7 @@ def in_force(folder: RunFolder, events: Iterable[Record] | None = None) -> InFor
                 changed[each] = old, value
     steps = _steps(read_events(folder.telemetry) if events is None else events) if changed else {}
     found = {path: Steered(old, value, _step_of(path, steps)) for path, (old, value) in changed.items()}
-    return InForce(values, found)
+    return EffectiveKnobs(values, found)
 
 
 def turns_until(folder: RunFolder, step: int, overrides: Mapping[str, Any]) -> list[Turn]:

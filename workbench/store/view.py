@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.base.errors import RunError
 from workbench.base.text import plain
-from workbench.store.effective_knobs import InForce, in_force
+from workbench.store.effective_knobs import EffectiveKnobs, effective_knobs
 from workbench.store.evaluations import Measured, read_evaluations, scores_by_step
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.labels import Labels, name_of, read_labels
@@ -72,7 +72,7 @@ class RunView:
     origin: Origin | None = None
     forecast: dict[str, Any] = field(default_factory=dict)
     place: int | None = None
-    knobs: InForce = field(default_factory=InForce)
+    knobs: EffectiveKnobs = field(default_factory=EffectiveKnobs)
 
     @classmethod
     def read(cls, folder: RunFolder, reader: TelemetryReader | None = None, *, telemetry: bool = True) -> RunView:
@@ -112,7 +112,7 @@ class RunView:
             labels=labels,
             origin=origin_now(folder),
             forecast=read_object(folder.forecast),
-            knobs=in_force(folder, records.events) if telemetry else InForce(),
+            knobs=effective_knobs(folder, records.events) if telemetry else EffectiveKnobs(),
         )
 
     @property

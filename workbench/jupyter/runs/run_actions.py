@@ -15,7 +15,7 @@ from workbench.client.run import Run
 from workbench.client.titles import titles
 from workbench.launchers.queue.changes import move
 from workbench.launchers.report import report
-from workbench.store.effective_knobs import flat, in_force
+from workbench.store.effective_knobs import effective_knobs, flat
 from workbench.store.find import find
 from workbench.store.labels import label
 from workbench.store.trash import empty, restore
@@ -146,7 +146,7 @@ class RunActions:
 
     def _diff(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         called = titles([run.folder for run in runs])
-        columns = [({"id": run.id, "name": title}, in_force(run.folder).told)
+        columns = [({"id": run.id, "name": title}, effective_knobs(run.folder).told)
                    for run, title in zip(runs, called, strict=True)]  # fmt: skip
         if len(columns) == 1:
             composed = self._composed()
