@@ -34,7 +34,7 @@ test("a score of a part of the held-out text is marked, alone and in a mean, and
   const of = (status, loss) => row("a", { status, heldout_loss: loss });
   assert.deepEqual(["running", "stopped", "finished"].map((status) => text(of(status, 5.4321))), ["~5.432", "~5.432", "5.432"]);
   assert.deepEqual([null, "nan"].map((loss) => text(of("running", loss))), ["", "nan"]);
-  assert.deepEqual([about(of("running", 5.4)), about(of("finished", 5.4)), about(of("running", null))], ["on a part of the held-out tokens, at the end on all of them", "", ""]);
+  assert.deepEqual([about(of("running", 5.4)), about(of("finished", 5.4)), about(of("running", null))], ["before the end: on a part of a large held-out set, on all of a small one", "", ""]);
   const mean = (...rows) => statText(BY_KEY.get("heldout"), statsOf(rows).get("heldout"));
   assert.equal(mean(of("finished", 5), of("running", 5)), "~5.000 ± 0.000");
   assert.equal(mean(of("finished", 5), of("running", null)), "5.000");

@@ -64,8 +64,8 @@ def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None
              if run["status"] != "finished" and "heldout_loss" in found]  # fmt: skip
     if parts:
         unlike = (*unlike, "heldout_loss", "bits_per_byte")
-        why.append(f"Held-out loss and bits per byte of {', '.join(parts)} are of a part of the held-out tokens; those "
-                   "of a finished run are of all of them.")  # fmt: skip
+        why.append(f"Held-out loss and bits per byte of {', '.join(parts)} may be of a part of the held-out tokens; "
+                   "those of a finished run are of all of them.")  # fmt: skip
     # Without a result it is that of the last steps, which a mean over a whole run does not compare with.
     if any("mfu" in found and "mfu" not in last_result(view) for found, view in zip(numbers, views, strict=True)):
         unlike = (*unlike, "mfu")

@@ -78,7 +78,9 @@ def heldout_table(view: RunView) -> str:
     )
     losses = [("~" if i < len(line) - len(whole) else "") + decimal(loss, 4) for i, loss in enumerate(line.y_N)]
     rows = [(count(line.x_N[i]), [count(tokens_N[i]), decimal(seconds_N[i], 1), losses[i]]) for i in range(len(line))]
-    return table(["tokens", "seconds", "held-out loss (nats; ~ on a part of the tokens)"], rows, corner="step")
+    return table(
+        ["tokens", "seconds", "held-out loss (nats; ~ before the end, on a part of a large set)"], rows, corner="step"
+    )
 
 
 def events_table(view: RunView) -> str:

@@ -43,11 +43,14 @@ class ScoredText(NamedTuple):
 
 
 def part_mark(status: str) -> str:
-    """Return what stands before the held-out score of a run in that status; empty before one of all held-out tokens."""
+    """Return what stands before the held-out score of a run in that status; empty before a final one.
+
+    Before the end a large held-out set is scored in part, a small one whole.
+    """
     return "" if status == "finished" else "~"
 
 
-PART_SCORE = "on a part of the held-out tokens, at the end on all of them"
+PART_SCORE = "before the end: on a part of a large held-out set, on all of a small one"
 """Meaning of the mark."""
 OTHER_TEXT = "are scored on different text"
 OTHER_TOKENS = "have different tokenizers, and nats per token of one are no nats of the other"

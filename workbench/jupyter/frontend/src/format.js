@@ -51,7 +51,7 @@ export function loss(value) {
 /** Why a held-out score is marked "~"; empty for one of all held-out tokens. */
 export function partScore({ status, heldout_loss: score }) {
   const part = status !== "finished" && Number.isFinite(score);
-  return part ? "on a part of the held-out tokens, at the end on all of them" : "";
+  return part ? "before the end: on a part of a large held-out set, on all of a small one" : "";
 }
 
 /** The held-out score of a run, wherever it stands. */
@@ -59,7 +59,7 @@ export function heldout(status) {
   return partScore(status) ? partLoss(status.heldout_loss) : loss(status.heldout_loss);
 }
 
-/** A loss on a part of the held-out tokens. */
+/** A held-out loss before the end: of a large set in part, of a small one whole. */
 export function partLoss(value) {
   return `~${loss(value)}`;
 }

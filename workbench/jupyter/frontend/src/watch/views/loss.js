@@ -79,7 +79,7 @@ export class LossView extends CurvesView {
     if (this.width !== "0") items.push({ line: { stroke, width: 1 }, text: "train, as measured" });
     items.push({ line: { stroke, width: 2.2 }, text: this.width === "0" ? "train" : "train, smoothed", help: `${helpOf("loss")}, ${NATS}` });
     const scores = new Set(runs.map(({ status }) => status.score ?? "held-out"));
-    items.push({ line: { stroke, ring: true }, text: `${[...scores].join(" or ")}, ~ on a part of the tokens`, help: `${helpOf("heldout_loss")}, ${NATS}` });
+    items.push({ line: { stroke, ring: true }, text: `${[...scores].join(" or ")}, ~ before the end, on a part of a large set`, help: `${helpOf("heldout_loss")}, ${NATS}` });
     if (this.lines.some(({ whole }) => whole)) items.push({ line: { stroke, ring: true, whole: true }, text: "at the end, on all of them" });
     // In the legend, not on the line: that is where the curves end up, and they would cross the words.
     for (const { text, dash, help } of levelEntries(levels)) items.push({ line: { stroke: theme.muted, width: 1.2, dash }, text, help });
