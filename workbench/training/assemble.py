@@ -93,7 +93,7 @@ class AssembledRecipe(Assembled):
 
     def steps(self, position: Mapping[str, Any] | None = None) -> Steps:
         """See :meth:`Assembled.steps`; prepared in a thread."""
-        return Prefetch(self.order, pin=self.engine.device.type == "cuda")
+        return Prefetch(self.order, pin=self.engine.device.type == "cuda", ranks=self.engine.ranks)
 
     def rehearsal(self, shape: StepShape) -> Any:
         """See :meth:`Assembled.rehearsal`; rows from the first on."""

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.objective import Loss
 from workbench.choices.progress import Progress
 from workbench.ops.timing import wait_for
 from workbench.recipes.recipe import Recipe
@@ -103,8 +102,8 @@ class Training:
             before = self.progress
             if self.growth.advance(self.recipe, before):
                 self._take_over()
-            # Dropout and its like: a stream of its own for every step, the same one on a resumed run.
-            _seed(self.device, step_seed(self.recipe.seed, before.step))
+            # Dropout and its like: a stream of its own for every step and process, the same one on a resumed run.
+            _seed(self.device, step_seed(self.recipe.seed, before.step) ^ (self.engine.ranks.rank << 40))
             shape = self.batch_size.shape(before)
             knobs = self._apply_schedules(shape)
             times = StepTimes(self.device)
@@ -218,7 +217,7 @@ class Training:
 
     def _gradients(self, batch: StepBatch, times: StepTimes, layered: bool) -> Gradients:
         """Forward and backward of every micro-batch; gradients are of the mean over all labelled positions."""
-        counts = step_counts(self.model, batch.parts, self.progress)
+        counts = self.engine.ranks.counted(step_counts(self.model, batch.parts, self.progress))
         weights, parts = self.model.weights(self.progress), len(batch.parts)
         result = Gradients(counts, [], [], [])
         for index, part in enumerate(batch.parts):
@@ -237,8 +236,9 @@ class Training:
             self.batch_size.after_part(self.progress, index, parts, self._parameters)
             times.mark("backward")
             result.losses.append(loss.detach())
-            result.sums.append(Loss({name: nats.detach() for name, nats in found.parts.items()}, found.metrics))
+            result.sums.append(found.detached())
             result.plans.append(plan)
+        self.engine.ranks.reduce([*result.losses, *(x for each in result.sums for x in each.tensors())])
         return result
 
     def _zero_fill_missing_grads(self, plans: list[LayerPlan]) -> None:
@@ -252,6 +252,7 @@ class Training:
         """Finish the gradients and clip them; returns their norm before clipping, 0-d."""
         self.engine.finish(self.optimizer)
         gradients = [p.grad for p in self._parameters if p.grad is not None]
+        self.engine.ranks.reduce(gradients)
         limit = self.recipe.optimizer.clip_norm
         if limit is None and not self.recorder.wants_layers(self.progress):
             return None
@@ -273,4 +274,5 @@ class Training:
             return time.perf_counter() - self.suspended_seconds - began
 
         yield elapsed
-        self.progress = replace(self.progress, seconds=seconds + elapsed())
+        # Every process has a clock of its own, and the budget may be one of seconds.
+        self.progress = replace(self.progress, seconds=self.engine.ranks.agree(seconds + elapsed()))

@@ -16,6 +16,7 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.attention_probe import attention_benchmark
 from workbench.choices.execution.memory_plan import WHOLE, MemoryPlan
 from workbench.choices.execution.precision import DTYPES, set_float32_products
+from workbench.choices.execution.ranks import Ranks
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import LOOK_AHEAD, Progress, progress_at
@@ -67,6 +68,7 @@ class Engine:
         memory: how weights, gradients, states and activations are held.
         settled: what :meth:`fit` decided, in words; empty for nothing.
         planned: what :meth:`calibrated` found, in words; empty for nothing.
+        ranks: which of several processes that train together this one is.
         provisional: why a forecast's figures will change once :meth:`calibrated` has found something; empty else.
     """
 
@@ -80,6 +82,7 @@ class Engine:
     settled: str = ""
     planned: str = ""
     provisional: str = ""
+    ranks: Ranks = Ranks()
 
     def __init__(self, recipe: Any, device: torch.device | None = None) -> None:
         self.recipe = recipe

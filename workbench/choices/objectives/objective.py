@@ -30,6 +30,14 @@ class Loss:
     parts: dict[str, Tensor]
     metrics: dict[str, Tensor] = field(default_factory=dict)
 
+    def detached(self) -> Loss:
+        """Return the same sums, 0-d, without gradients."""
+        return Loss({name: nats.detach() for name, nats in self.parts.items()}, self.metrics)
+
+    def tensors(self) -> list[Tensor]:
+        """Return all sums, 0-d, parts first."""
+        return [*self.parts.values(), *self.metrics.values()]
+
     def over(self, counts: Mapping[str, int], weights: Mapping[str, float] | None = None) -> Tensor:
         """Return the sum of weight * nats / count over the parts, shape (): this micro-batch's share of a loss.
 
