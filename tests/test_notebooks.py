@@ -275,6 +275,7 @@ class TestClaims:
         assert all(len(plan.arms) >= 2 and len(plan.seeds) == names["seeds"] for plan in plans)
         assert not (place / "none").exists()
 
+    @pytest.mark.extended
     @pytest.mark.xdist_group("readme")
     @pytest.mark.usefixtures("held_without_compiler")
     @pytest.mark.process

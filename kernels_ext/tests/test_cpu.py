@@ -96,7 +96,7 @@ def test_every_setting_enters_as_in_the_reference(normalised: bool, variant: dic
     assert_follows(tensors(0), 3, normalised=normalised, weight_decay=0.01, **variant)
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 # Both sum their norms alike, and the slow reference takes seconds for more elements than float32 can count, 2^24.
 @pytest.mark.parametrize(("normalised", "width"), [(True, 520), (False, 128)], ids=["lans", "lamb"])
 def test_a_table_of_a_large_model(normalised: bool, width: int) -> None:
@@ -130,6 +130,7 @@ def test_steps_repeat_bit_for_bit_with_any_number_of_threads(normalised: bool) -
         assert all(torch.equal(one, other) for one, other in zip(ended[0], others, strict=True))
 
 
+@pytest.mark.extended
 @pytest.mark.process
 @pytest.mark.parametrize("capability", ["avx2", "default"])
 def test_narrower_instruction_sets_give_the_same_within_rounding(capability: str) -> None:

@@ -35,8 +35,8 @@ def test_steps_equal_the_reference_under_the_interpreter() -> None:
     assert run("interpreted_steps.py", TRITON_INTERPRET="1") == "equal\n"
 
 
+@pytest.mark.extended
 @needs_triton
-@pytest.mark.slow
 @pytest.mark.process
 def test_every_kernel_builds_for_hopper(tmp_path: Path) -> None:
     built = run("built_for_hopper.py", TRITON_CACHE_DIR=str(tmp_path)).splitlines()

@@ -354,8 +354,7 @@ if sys.argv[2] == "wait":
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["wait", "end"])
+@pytest.mark.parametrize("how", ["wait", pytest.param("end", marks=pytest.mark.extended)])
 def test_a_program_that_ends_leaves_a_checkpoint(how: str, tmp_path: Path) -> None:
     """Interrupted (Ctrl-C) while it waits, or at its end without waiting: stopped, saved, and told so."""
     process = subprocess.Popen(

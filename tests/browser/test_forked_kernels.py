@@ -17,7 +17,7 @@ from tests.browser.kernel_template import template
 from tests.jupyter.kernel import SECONDS, Kernel
 from tests.tiny_runs import wait_until
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.extended]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tests.browser.servers import Server
 from tests.tiny_runs import yield_to_others
 from workbench.client.run_list import runs
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.extended]
 
 
 def compose_launch_and_stop(page: Page, server: Server, name: str) -> None:

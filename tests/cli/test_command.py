@@ -106,6 +106,7 @@ def _seconds(command: list[str]) -> float:
     return time.perf_counter() - began
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m workbench choices | head -1"
@@ -117,7 +118,7 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
 
 @pytest.mark.process
 # More than a buffer holds, which fails while it is printed, and less, which fails when all has been.
-@pytest.mark.parametrize("arguments", [("choices", "--json"), ("--version",)])
+@pytest.mark.parametrize("arguments", [pytest.param(("choices", "--json"), marks=pytest.mark.extended), ("--version",)])
 def test_an_output_that_cannot_be_written_is_one_error(arguments: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "workbench", *arguments]
     with open("/dev/full", "w") as full:

@@ -154,7 +154,7 @@ def test_a_launch_lets_go_of_the_trainer_that_it_held_and_of_no_other(
     assert bool(released) is started
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.extended)])
 @pytest.mark.process
 def test_an_interrupt_stops_with_a_checkpoint(corpus: Path, root: Path, tmp_path: Path, number: signal.Signals) -> None:
     recipe = tiny_recipe(corpus, steps=100_000).save(tmp_path / "recipe.json")
@@ -178,6 +178,7 @@ def test_an_interrupt_stops_with_a_checkpoint(corpus: Path, root: Path, tmp_path
     assert processes_of(root) == []
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_an_interrupt_stops_with_a_checkpoint_where_the_reader_dies_of_it(
     corpus: Path, root: Path, tmp_path: Path

@@ -77,6 +77,8 @@ def test_an_export_is_continued_by_its_folder_or_by_its_run(tiny: Recipe, live: 
         assert (weights[0] - weights[1]).abs().max() < 0.02, "one step away from where the first ended"
 
 
+@pytest.mark.extended
+@pytest.mark.process
 def test_export_needs_the_run_folder_alone_and_names_a_damaged_checkpoint(
     tiny: Recipe, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -41,6 +41,7 @@ print("mended")
 """
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_half_a_library_is_made_anew(tmp_path: Path) -> None:
     environment = os.environ | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}

@@ -52,7 +52,7 @@ def test_eager_code_takes_torchs_own() -> None:
     assert torch.equal(ours, F.dropout(x, 0.3))
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_compiled_it_keeps_the_mean_and_the_gradient_has_the_same_mask() -> None:
     compiled = torch.compile(lambda x: dropped(x, 0.25) * 1.0)
     x = torch.ones(257, 129, requires_grad=True)

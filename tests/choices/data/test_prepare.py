@@ -156,6 +156,7 @@ def test_damaged_cache_is_reported_and_built_again(corpus, damage):
     assert again.fingerprint == fingerprint
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_two_processes_build_once(corpus, cache, tmp_path):
     """Both get the tokens; only one of them says that it encoded anything."""
