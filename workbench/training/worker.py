@@ -31,7 +31,7 @@ from workbench.store.state import (
 )
 from workbench.telemetry.streams import add_event
 from workbench.training.status import Status
-from workbench.training.stopping import Stopping
+from workbench.training.stopping import StoppedEarly, Stopping
 
 if TYPE_CHECKING:
     from workbench.choices.execution import Process
@@ -96,6 +96,9 @@ def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Names
         # The log is what people read first where memory is tight, or a run slow.
         for found in session.engine.findings.values():
             print(found, flush=True)
+        # Raised while it starts, in code that swallows every error, as a library's import may.
+        if stopping.early:
+            raise StoppedEarly(stopping.early)
         session.run()
     except BaseException:
         # Not StoppedEarly alone: code in C or Rust may turn it into an error of its own while it is imported.
