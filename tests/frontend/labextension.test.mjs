@@ -39,7 +39,7 @@ test("a line says state, loss and progress, and everything under the pointer", (
   assert.equal(factsOf(run).short, "failed · loss 2.500 · 50%");
   assert.equal(factsOf({ ...run, status: "queued", queue_position: 2, expected_start_seconds: 300 }).short, "queued · 2nd, in 5 min");
   assert.equal(factsOf({ ...run, status: "starting", message: "compiling" }).short, "starting · compiling");
-  assert.match(factsOf({ ...run, heldout_loss: 5.4 }).long, /, held-out ~5\.400 \(on a part of the held-out tokens, /);
+  assert.match(factsOf({ ...run, heldout_loss: 5.4 }).long, /, held-out ~5\.400 \(before the end: on a part of a large held-out set/);
   assert.match(factsOf({ ...run, heldout_loss: 5.4, status: "finished" }).long, /, held-out 5\.400\n/);
   assert.equal(factsOf(run).long, "<b>x (a)\nfailed: out of memory\nstep 7, loss 2.500\nin notebooks/runs");
 });
