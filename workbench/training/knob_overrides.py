@@ -11,8 +11,8 @@ from workbench.store.checkpoints import checkpoints
 
 
 @dataclass
-class Turned:
-    """Kept in every checkpoint, since ``recipe.json`` stays what was launched.
+class KnobOverrides:
+    """Hold the knobs that were changed; kept in every checkpoint, since ``recipe.json`` stays what was launched.
 
     Attributes:
         overrides: values by path.
@@ -23,8 +23,8 @@ class Turned:
     change: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, saved: Mapping[str, Any], back_to: int | None = None) -> Turned:
-        """As a checkpoint has them.
+    def of(cls, saved: Mapping[str, Any], back_to: int | None = None) -> KnobOverrides:
+        """Read them from a checkpoint.
 
         Args:
             saved: its ``state.json``.
@@ -37,11 +37,11 @@ class Turned:
 
     @property
     def step(self) -> int | None:
-        """Of the last change, and of the checkpoint from before it; None before the first."""
+        """Return the step of the last change and of the checkpoint before it; None without a change."""
         return self.change["step"] if self.change else None
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint holds."""
+        """Return the content for a checkpoint."""
         return {"overrides": self.overrides, "change": self.change}
 
     def turn(self, path: str, value: Any, step: int, text: str) -> None:
@@ -53,7 +53,7 @@ class Turned:
         self.overrides[path] = value
 
     def way_on(self, folder: Path) -> tuple[int | None, str]:
-        """Where a run goes on whose numbers stopped being finite: under the last change they would do so again.
+        """Return where a run resumes whose numbers stopped being finite: under the last change they would do so again.
 
         Args:
             folder: of its checkpoints.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from workbench.store.folder import RunFolder
     from workbench.telemetry.streams import TelemetryWriter
     from workbench.training.evaluate import Evaluation
-    from workbench.training.knob_overrides import Turned
+    from workbench.training.knob_overrides import KnobOverrides
     from workbench.training.loop import Training
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Steerable(Protocol):
     training: Training
     stop_reason: str
     pause_reason: str
-    turned: Turned
+    knob_overrides: KnobOverrides
 
     def stop(self, why: str) -> None:
         """End after the present step."""
@@ -207,7 +207,7 @@ class Requests:
     def _save_before(self, request: Request) -> None:
         """A checkpoint before a change, unless there is one: what comes of it nobody knows, and nothing may be lost."""
         session = self._session
-        if session.turned.step == session.training.progress.step or session.training.progress.step == 0:
+        if session.knob_overrides.step == session.training.progress.step or session.training.progress.step == 0:
             return
         self._accept(request, f"saving a checkpoint first{self._about('checkpoint')}")
         if self.timed("checkpoint", session.save) is None:

@@ -24,7 +24,7 @@ from workbench.training.assemble import Assembled
 from workbench.training.evaluate import Evaluation, alike, points_passed, points_until
 from workbench.training.forks import as_forked, check_data, done_before
 from workbench.training.growth import enter
-from workbench.training.knob_overrides import Turned
+from workbench.training.knob_overrides import KnobOverrides
 from workbench.training.loop import Training
 from workbench.training.measurements import counted_from_now, held_gib
 from workbench.training.profiling import profiled
@@ -45,13 +45,13 @@ class Session:
 
     Attributes:
         stop_reason, pause_reason: why the run ends or stands still, or is about to; empty while it trains.
-        turned: knobs that are not as ``recipe.json`` has them.
+        knob_overrides: knobs that are not as ``recipe.json`` has them.
     """
 
     def __init__(self, folder: RunFolder, status: Status, resume: bool, task: Task | None = None) -> None:
         self.folder, self.status = folder, status
         self.stop_reason = self.pause_reason = ""
-        self.turned = Turned()
+        self.knob_overrides = KnobOverrides()
         # A full disk must not cost the run: it stands still until there is space.
         self.writer = TelemetryWriter(folder.telemetry, on_full=self.pause)
         checkpoint.remove_leftovers(folder.checkpoints)
@@ -65,7 +65,7 @@ class Session:
         saved = self._restore() if resume else None
         meta = saved.meta if saved else {}
         # Knobs turned before the checkpoint stay turned; recipe.json stays what was launched.
-        recipe = self.launched.with_(**self.turned.overrides)
+        recipe = self.launched.with_(**self.knob_overrides.overrides)
         tokens, seconds = int(meta.get("tokens", 0)), float(meta.get("seconds", 0.0))
         progress = Progress(step=saved.step if saved else 0, tokens=tokens, seconds=seconds, budget=recipe.budget)
         self.environment = self._describe()
@@ -122,7 +122,7 @@ class Session:
                     self._keep_up()
             return self._end()
         except NotFinite as error:
-            step, text = self.turned.way_on(self.folder.checkpoints)
+            step, text = self.knob_overrides.way_on(self.folder.checkpoints)
             self.status.write(resume_step=step, repeats=step is None and isinstance(self.task, RecipeTask))
             error.args = (f"{error}; {text}",)
             raise
@@ -150,7 +150,7 @@ class Session:
 
     def turn(self, path: str, value: Any, recipe: Recipe, text: str) -> None:
         """Go on under a recipe that differs in one knob; the next checkpoint holds that, ``recipe.json`` does not."""
-        self.turned.turn(path, value, self.training.progress.step, text)
+        self.knob_overrides.turn(path, value, self.training.progress.step, text)
         self.training.change(recipe)
 
     def _prepare(self, resume: bool) -> Assembled:
@@ -185,7 +185,7 @@ class Session:
         checkpoint.restore_model(self.assembled.model, saved.tensors["model"], saved.meta["tied"])
         if saved.meta["optimizer"] is not None:
             checkpoint.restore_optimizer(self.assembled.optimizer, saved.tensors["optimizer"], saved.meta["optimizer"])
-        self.turned = Turned.of(saved.meta, back_to=read_state(self.folder).resume_step)
+        self.knob_overrides = KnobOverrides.of(saved.meta, back_to=read_state(self.folder).resume_step)
         saved.tensors.clear()  # a second copy would not be free when it is settled what fits
         # From here on it is the newest.
         self.status.write(resume_step=None)
@@ -306,7 +306,7 @@ class Session:
             "growth": training.growth.state(),
             "batch": training.batch_size.state(),
             "position": training.batches.state(),
-            **self.turned.state(),
+            **self.knob_overrides.state(),
             "recipe_hash": self._recipe_hash,
             "torch": torch.__version__,
         }
@@ -316,7 +316,7 @@ class Session:
             self.writer.event(progress.step, "warning", str(error))
             self.pause(str(error))
             return None
-        checkpoint.prune(self.folder.checkpoints, spare=self.turned.step)
+        checkpoint.prune(self.folder.checkpoints, spare=self.knob_overrides.step)
         self.writer.event(progress.step, "checkpoint", f"saved {path.name}")
         return path
 
