@@ -101,25 +101,6 @@ def test_the_readmes_python_needs_nothing_else_either() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "inner"),
-    [
-        ("import workbench as wb\nimport torch\nawait wb.launch(r).wait()", 0),
-        ("from workbench.plots.static import facts_html", 1),
-        ("def f():\n    import workbench.store as runs", 1),
-        ("import json, workbench", 1),
-        ("from workbench import presets", 1),
-        ("import workbenches", 0),
-    ],
-)
-def test_an_import_from_within_is_found(source: str, inner: int) -> None:
-    assert len(inner_imports(source)) == inner
-
-
-def test_the_two_that_everything_names_are_there() -> None:
-    assert {"00_quickstart", "10_train", "12_report_run"} <= {path.stem for path in NOTEBOOKS}
-
-
-@pytest.mark.parametrize(
     ("stem", "refused", "written"),
     [
         ("10_train", "preset", ["results.json", "results.xml"]),

@@ -214,9 +214,3 @@ def test_layers_that_are_not_residual_by_themselves_can_be_frozen(start: Start) 
     loss = {"loss": lambda model, batch: model(batch[0]).square().mean()}
     run = start(Outside(8, 8, 8), shuffled(), depth={"kind": "freeze", "share": 0.5}, budget="2 steps", **loss)
     assert run.wait()["steps"] == 2
-
-
-def test_a_model_of_transformers_without_labels(start: Start) -> None:
-    batches = [{key: value for key, value in batch.items() if key != "labels"} for batch in sentences()]
-    with pytest.raises(RecipeError, match=r"returns none for a dict of input_ids .*attention_mask .*; put 'labels'"):
-        start(bert(), batches)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
-from workbench.accelerated.batches import OwnBatch, OwnSteps, check_loader, epoch_of, length_of
+from workbench.accelerated.batches import OwnBatch, OwnSteps, check_loader, epoch_of
 from workbench.base.errors import DataError
 from workbench.training.batches import StepShape
 
@@ -99,7 +99,3 @@ def test_a_shorter_loader_cannot_go_on() -> None:
 def test_what_can_be_read_once_is_refused(loader: Any) -> None:
     with pytest.raises(DataError, match="give a DataLoader or a list of batches"):
         check_loader(loader, "loader")
-
-
-def test_lengths() -> None:
-    assert [length_of(loader) for loader in loaders().values()] == [3, 3, 3, None]

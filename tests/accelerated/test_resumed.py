@@ -82,13 +82,6 @@ class TestResuming:
         loss.calls = 10
         assert start(stacked(), shuffled(), loss=loss, resume=run.folder.path).wait()["steps"] == 5
 
-    def test_what_it_began_with_is_not_said_again(self, start: Start) -> None:
-        loss = stop_after(1)
-        run = loss.run = start(stacked(), shuffled(), loss=loss, budget="5 steps")
-        run.wait()
-        with pytest.raises(RecipeError, match=r"^budget, seed: a run goes on under the choices that it began with"):
-            start(stacked(), shuffled(), loss=loss, resume=run, budget="9 steps", seed=1)
-
     def test_a_model_that_another_run_trains_is_left_alone(self, start: Start) -> None:
         loss, model = stop_after(1), stacked()
         run = loss.run = start(model, shuffled(), loss=loss, budget="5 steps")

@@ -74,16 +74,6 @@ class TestTheSameMathematics:
         losses = by_hand(theirs, batches, cross_entropy, {"lr": 5e-3}, steps=10)
         assert run.telemetry().series("loss")[1] == pytest.approx(losses, abs=1e-6)
 
-    def test_plain_torch_model(self, start: Start) -> None:
-        batches = list(DataLoader(points(), batch_size=16))
-        ours, theirs = stacked(), stacked()
-        run = start(ours, batches, loss=cross_entropy, optimizer=ADAMW, budget="20 steps")
-        assert run.wait()["steps"] == 20
-        losses = by_hand(theirs, batches, cross_entropy, FAST)
-        assert run.telemetry().series("loss")[1] == pytest.approx(losses, abs=1e-6)
-        for name, value in theirs.state_dict().items():
-            torch.testing.assert_close(ours.state_dict()[name], value, msg=name)
-
     def test_transformers_model(self, start: Start) -> None:
         ours, theirs = bert(), bert()
         run = start(ours, sentences(), optimizer=ADAMW, budget="4 epochs")
@@ -196,12 +186,6 @@ class TestDepth:
         with pytest.raises(RecipeError, match=why):
             start(PairedStack(costs=True), shuffled(), loss=cross_entropy, depth=depth, budget="4 steps")
         start(PairedStack(costs=True), shuffled(), loss=cross_entropy, budget="2 steps").wait()
-
-    def test_a_model_without_a_stack_has_one_layer(self, start: Start) -> None:
-        run = start(nn.Linear(8, 3), shuffled(), loss=cross_entropy, budget="3 steps")
-        run.wait()
-        assert run.telemetry().layers[0]["grad_norm"][0] > 0
-        assert run.recipe.architecture.layers == 1
 
     def test_layers_computed_again_give_the_same_losses(self, start: Start) -> None:
         losses = []

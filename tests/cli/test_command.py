@@ -15,7 +15,7 @@ from workbench import __version__
 from workbench.cli.command import main
 from workbench.cli.verbs import DELEGATED
 from workbench.client.run_list import runs
-from workbench.store.folder import RunFolder, write_json
+from workbench.store.folder import RunFolder
 from workbench.store.state import write_state
 
 
@@ -204,14 +204,3 @@ def test_what_the_system_refuses_is_one_message(tmp_path: Path, capsys: pytest.C
     assert "trainer.lock" in said.err
     assert "Traceback" not in said.err
     assert json.loads(said.out)["exit_code"] == 1
-
-
-@pytest.mark.process
-def test_a_name_that_stdout_cannot_say_fails_nothing(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "20260101-000000-a-000000-0000")
-    folder.path.mkdir()
-    write_json(folder.recipe, {"name": "é \N{SNOWMAN}"})
-    command = [sys.executable, "-m", "workbench", "runs", "--runs", str(tmp_path)]
-    done = subprocess.run(command, env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "\\xe9 \\u2603" in done.stdout

@@ -43,15 +43,6 @@ def test_text_names_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
     assert "cost" not in text
 
 
-def test_a_range_whose_ends_read_the_same_is_none(capsys: pytest.CaptureFixture[str]) -> None:
-    def time_of(budget: str) -> str:
-        assert main(["forecast", *SMALL, "--budget", budget]) == 0
-        return next(line for line in capsys.readouterr().out.splitlines() if line.startswith("time "))
-
-    assert time_of("60 s").split(maxsplit=1)[1] == "1 min", "it is kept, whatever the machine does"
-    assert " to " in time_of("5000 steps")
-
-
 @pytest.fixture
 def ended(tmp_path: Path) -> RunFolder:
     """A run that has ended, with the forecast that was kept at its launch."""

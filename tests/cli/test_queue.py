@@ -16,7 +16,6 @@ from tests.cli.conftest import Command
 from tests.launchers.queue.conftest import new_run, queue  # noqa: F401  (the same fixtures as for the queue)
 from tests.run_folders import processes_of
 from tests.tiny_runs import tiny_recipe, wait_until
-from workbench.cli import training
 from workbench.cli.command import main
 from workbench.client.run import Run
 from workbench.client.run_list import runs
@@ -183,25 +182,6 @@ def handlers() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
-
-
-@pytest.mark.usefixtures("busy", "handlers")
-@pytest.mark.process
-def test_ctrl_c_at_the_very_line_that_names_it_leaves_the_queue(
-    corpus: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    recipe = tiny_recipe(corpus, steps=5).save(tmp_path / "recipe.json")
-
-    def interrupted(line: str) -> None:
-        if "Ctrl-C" in line:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(training, "_say", interrupted)
-    assert main(["train", "--recipe", str(recipe), "--runs", str(root), "--json"]) == 1
-    found = capsys.readouterr()
-    assert "leaving the queue" in found.err
-    assert json.loads(found.out)["state"] == "stopped"
-    assert processes_of(root) == []
 
 
 @pytest.mark.usefixtures("busy")

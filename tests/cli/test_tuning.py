@@ -10,10 +10,7 @@ import pytest
 from tests.experiments.sweep.conftest import Trained, finish
 from tests.experiments.tune.conftest import Planned, held, planned, root, tiny
 from tests.forecasting.machine_rates import RATES
-from workbench.cli import following
 from workbench.cli.command import main
-from workbench.client.run import Run
-from workbench.experiments.tune.tune import begin
 from workbench.forecasting import calibration
 from workbench.recipes.recipe import Recipe
 
@@ -131,37 +128,3 @@ def test_the_stages_of_a_tuning_are_listed_as_that_alone(
         assert [each[tuning.kind.noun] for each in json.loads(capsys.readouterr().out)[plural]] == listed
         assert main([verb, tuning.id, "--runs", str(root), "--detach"]) == 0, "it is found all the same"
         capsys.readouterr()
-
-
-def test_a_tuning_that_has_just_begun_is_shown_without_an_empty_table(
-    planned: Planned, root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    begun = begin(*planned())
-    assert main(["tune", begun.id, "--runs", str(root), "--show"]) == 0
-    first, second, *_ = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"tuning {begun.id}")
-    assert second.startswith("waiting for the process that picks the settings")
-
-
-def test_who_follows_one_that_is_cancelled_hears_how_its_runs_ended(
-    planned: Planned, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Run, "ask", lambda run, verb, **_: None)
-    begun, starter = begin(*planned()), Trained()
-    begun.advance(starter, RATES)
-    begun.cancel()
-    assert begun.going
-
-    # Its runs end while the command waits; or somebody interrupts it meanwhile.
-    def interrupted(seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(following.time, "sleep", interrupted)
-    assert main(["tune", begun.id, "--runs", str(root)]) == 1
-    assert "goes on" not in capsys.readouterr().err
-    monkeypatch.setattr(following.time, "sleep", lambda seconds: starter.end_all())
-    monkeypatch.setattr(following, "LINE_SECONDS", 0.0)
-    assert main(["tune", begun.id, "--runs", str(root)]) == 1
-    out, err = capsys.readouterr()
-    assert ("going" in out, "waiting for" in out) == (False, False)
-    assert err.startswith("error: "), "no line of nothing"

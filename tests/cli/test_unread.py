@@ -23,11 +23,3 @@ def test_what_nobody_reads_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
             print("held in the buffer", file=sys.stderr)
         assert sys.stderr is stream
         print("neither an error later", file=sys.stderr, flush=True)
-
-
-def test_streams_that_were_replaced_meanwhile_stay_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", sys.stderr)
-    monkeypatch.setattr(sys, "stdout", sys.stdout)
-    with open(os.devnull, "w") as nowhere, outliving_readers():
-        sys.stdout = sys.stderr = nowhere
-    assert sys.stdout is sys.stderr is nowhere

@@ -10,16 +10,7 @@ import torch
 
 from tests.ops.test_timing import TRUE, Machine
 from workbench.ops import remembered as module
-from workbench.ops.remembered import (
-    Benchmark,
-    contradiction,
-    device_name,
-    fastest,
-    recalled,
-    recheck,
-    remember,
-    subject_of,
-)
+from workbench.ops.remembered import Benchmark, contradiction, device_name, fastest, recheck, subject_of
 from workbench.ops.timing import measure
 
 CPU = torch.device("cpu")
@@ -135,16 +126,6 @@ def test_a_poisoned_file_is_put_right(tmp_path: Path, machine: Machine, wrong: d
     assert one.seconds(tmp_path) == pytest.approx({name: factor * seconds for name, seconds in TRUE.items()})
 
 
-def test_a_machine_that_turns_busy_meanwhile_does_not_undo_what_was_seen(tmp_path: Path, machine: Machine) -> None:
-    one = benchmark(machine)
-    one.seconds(tmp_path)
-    poison(tmp_path, a=0.1, b=0.014)
-    machine.calls.clear()
-    machine._slow = lambda name, call, wall: 1.0 if call <= 4 else 3.0  # one that does not count, and three rounds
-    assert recheck(one, tmp_path) is not None
-    assert one.recalled(tmp_path) == pytest.approx(TRUE)
-
-
 def test_small_differences_and_single_candidates_that_seem_slower_are_left_alone() -> None:
     assert contradiction({"a": 1.2, "b": 1.5}, {"a": 1.0, "b": 1.5}) == ""
     assert contradiction({"a": 1.0, "b": 1.2}, {"a": 1.2, "b": 1.1}) == ""
@@ -167,12 +148,3 @@ def test_a_subject_holds_whatever_changes_the_answer(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(torch, "__version__", "99.0")
     others.append(subject_of(CPU, dtype="bfloat16"))
     assert all(other != here for other in others)
-
-
-def test_values_of_any_kind_are_remembered(tmp_path: Path) -> None:
-    remember(tmp_path, "forecast", {"threads": 1}, {"rates": {"x": [1, 2]}}, 0.123456)
-    record = recalled(tmp_path, "forecast", {"threads": 1})
-    assert record is not None
-    assert (record.value, record.disagreement) == ({"rates": {"x": [1, 2]}}, 0.1235)
-    assert 0 <= record.age_seconds < 60
-    assert recalled(tmp_path, "product", {"threads": 1}) is None

@@ -101,20 +101,6 @@ def test_packing_counting_and_json_for_norms_parts_and_biases(kind: type[Modular
 
 
 @every_kind
-@every_position
-@pytest.mark.parametrize("causal", [False, True])
-def test_every_parameter_gets_a_gradient(kind: type[Modular], positions: str, causal: bool) -> None:
-    stack = build(kind(**SMALL, positions=positions, local_window=6), causal=causal).train()
-    batch = pack(documents(14, 10))
-    states = stack(batch.tokens_BT, batch, FULL)
-    (states * torch.randn_like(states)).sum().backward()
-    for name, parameter in stack.named_parameters():
-        assert parameter.grad is not None, name
-        assert torch.isfinite(parameter.grad).all(), name
-        assert parameter.grad.any(), name
-
-
-@every_kind
 @pytest.mark.parametrize("positions", ["tupe_a", "tupe_r"])
 def test_positions_of_no_layer_learn_from_the_layers_that_train(kind: type[Modular], positions: str) -> None:
     """Frozen layers below cost no autograd, and the shared bias still gets the gradient of the layers above."""
@@ -287,13 +273,6 @@ def test_where_no_number_of_heads_works_the_nearest_widths_are_named() -> None:
         Recipe(architecture={**shape, "width": 65})
     assert all(Recipe(architecture={**shape, "width": width}) for width in (64, 68))
     assert Recipe(architecture={**shape, "width": 65, "heads": 5, "positions": "alibi"})
-
-
-def test_both_kinds_have_the_same_knobs() -> None:
-    assert PreLN.model_fields.keys() == PostLN.model_fields.keys()
-    for name, field in PreLN.model_fields.items():
-        if name != "kind":
-            assert PostLN.model_fields[name].annotation == field.annotation, name
 
 
 def test_a_batch_without_any_cls_resets_nothing() -> None:

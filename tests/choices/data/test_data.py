@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from workbench.choices.choice import registry
-from workbench.choices.data.data import Data
 from workbench.choices.data.embedded import Embedded
 from workbench.choices.progress import Budget, Progress
 
@@ -33,12 +32,6 @@ def test_a_tokenizer_may_be_named_or_spelled_out() -> None:
     assert Embedded(tokenizer="trained") == Embedded(tokenizer={"kind": "trained"}) == Embedded()
     with pytest.raises(ValidationError, match="unknown value 'traned'; did you mean 'trained'"):
         Embedded(tokenizer="traned")
-
-
-def test_a_corpus_without_a_heldout_set_of_its_own_leaves_the_split_to_the_rule() -> None:
-    assert Embedded().heldout_documents() is None
-    with pytest.raises(NotImplementedError):
-        Data().documents()
 
 
 def _progress(step: int) -> Progress:

@@ -41,14 +41,6 @@ def test_same_every_time(tmp_path, monkeypatch):
     assert list(Embedded(packages=SMALL).documents()) == first
 
 
-@pytest.mark.process
-def test_cached(monkeypatch):
-    data = Embedded(packages=SMALL)
-    data.collect(lambda line: None)
-    monkeypatch.setattr(Embedded, "_harvest", lambda self, say: pytest.fail("harvested again"))
-    assert list(data.documents())
-
-
 def test_how_far_reading_is_is_told(monkeypatch):
     said: list[str] = []
     monkeypatch.setattr(embedded, "SAY_SECONDS", 0.0)
@@ -96,12 +88,6 @@ def test_letters_of_any_language_make_words():
     other = "été " * 40, "êta " * 40
     assert remaining([f"the {other[0]}"], [f"the {other[1]}"]) == 2
     assert remaining([f"ÉTÉ-12 {other[0]}"], [f"été 24 {other[0]}"]) == 1
-
-
-def test_documents_that_share_little_stay():
-    texts = [["one two three four five six seven eight nine ten " * 4 + name] for name in ("a", "b")]
-    other = [" ".join(f"{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(40))]
-    assert remaining(texts[0], other) == 2
 
 
 def test_shingles_are_values_of_a_polynomial_within_each_paragraph():

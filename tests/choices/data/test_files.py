@@ -22,7 +22,6 @@ from workbench.choices.data import files
 from workbench.choices.data.files import Files, find_files
 from workbench.choices.data.prepare import prepare
 
-WIKI = Path(__file__).parents[4] / "shared" / "data" / "wiki"
 TEXTS = ["Größe and naïveté.", "two\nlines", "three 🙂"]
 
 
@@ -203,17 +202,6 @@ def test_missing_package_names_the_extra(tmp_path, monkeypatch, name, package):
         read(tmp_path / name)
 
 
-@pytest.mark.skipif(not WIKI.is_dir(), reason="../shared/data/wiki is not there")
-def test_wikipedia_sample(tmp_path):
-    """Real articles, compressed, with a field beside the text; the valid file alone, for speed."""
-    assert len(Files(paths=(str(WIKI),)).sources()["train"]["names"]) == len(list(WIKI.glob("*.xz")))
-    data = Files(paths=(str(WIKI / "wiki-valid.jsonl.xz"),), tokenizer={"kind": "trained", "vocabulary_size": 2048})
-    prepared = prepare(data, lambda line: None)
-    assert prepared.train.documents + prepared.heldout.documents == 220
-    assert 900_000 < prepared.train.tokens + prepared.heldout.tokens < 1_600_000
-    assert prepared.fingerprint["heldout_overlap"] <= 0.005
-
-
 @pytest.mark.parametrize(
     ("encoding", "name"),
     [
@@ -255,12 +243,6 @@ def test_what_is_no_text_is_not_to_be_converted(tmp_path: Path, name: str, binar
     for message in (*said, str(refused.value)):
         assert "does not look like text" in message
         assert "iconv" not in message
-
-
-def test_letters_of_a_windows_text_are_no_sign_of_a_binary_file(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"\x93\xc7a\x94 \x96 a \x91word\x92\x85\n")
-    with pytest.raises(DataError, match="iconv -f cp1252"):
-        list(Files(paths=(str(tmp_path / "a.txt"),)).documents())
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz", "parquet"])

@@ -9,7 +9,6 @@ import inspect
 import random
 import typing
 from pathlib import Path
-from pydoc_data import topics
 
 import pytest
 
@@ -72,13 +71,6 @@ def test_same_docstrings_as_the_parser_finds():
         docstrings = {ast.get_docstring(node, clean=False) for node in tree if isinstance(node, kinds)}
         expected = {text for text in docstrings if text and len(text) >= harvest.SHORTEST_STRING}
         assert expected <= set(harvest.strings_of(source, module.__file__))
-
-
-def test_topics_of_pydoc():
-    path = topics.__file__
-    found = list(harvest.strings_of(Path(path).read_bytes(), path))
-    assert len(found) > 50
-    assert topics.topics["assert"] in found
 
 
 DOCSTRING = """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 import torch
@@ -57,24 +55,6 @@ def test_rows_equal_the_obvious_loop(lengths, length, seed, epoch):
     assert np.array_equal(batch.documents_BT.numpy(), expected[..., 2])
 
 
-@settings(max_examples=40)
-@given(lengths=lengths, length=st.integers(1, 24), seed=st.integers(0, 1000))
-def test_an_epoch_holds_every_token_once_but_its_remainder(lengths, length, seed):
-    store = store_of(lengths)
-    if store.tokens < length:
-        return
-    order = RowOrder(store, length, seed)
-    tokens = order.batch(np.arange(order.rows)).tokens_BT.numpy().ravel()
-    assert len(np.unique(tokens)) == len(tokens) == store.tokens // length * length
-
-
-def test_types_and_shapes(make_store):
-    batch = RowOrder(make_store([5, 9, 30]), 8, 0).batch(np.array([3, 1]))
-    assert [tuple(t.shape) for t in batch] == [(2, 8), (2, 8), (2, 8), (2,)]
-    assert [t.dtype for t in batch] == [torch.int64, torch.int64, torch.int32, torch.int64]
-    assert batch.samples_B.tolist() == [3, 1]
-
-
 def test_resuming_needs_only_the_sample_index(make_store):
     """A fresh order gives what one gives that has been through other epochs, in any order of asking."""
     store = make_store([3, 50, 7, 7, 120, 2, 19] * 20)
@@ -118,17 +98,3 @@ def test_a_document_longer_than_many_rows_goes_on_in_the_next(make_store):
     batch = order.batch(np.arange(order.rows))
     assert (batch.documents_BT == 0).all()
     assert torch.equal(batch.positions_BT, torch.arange(64).expand(order.rows, 64))
-
-
-def test_batches_are_cheap(make_store):
-    """Laying out 32 x 128 tokens is far below a millisecond once an epoch's permutation is there (bound: 10x slack)."""
-    order = RowOrder(make_store(list(np.random.default_rng(0).integers(20, 400, 20_000))), 128, seed=0)
-    order.batch(np.arange(32))
-    best = min(_seconds(order, step) for step in range(1, 60))
-    assert best < 0.005
-
-
-def _seconds(order: RowOrder, step: int) -> float:
-    begin = time.perf_counter()
-    order.batch(np.arange(step * 32, step * 32 + 32))
-    return time.perf_counter() - begin

@@ -14,7 +14,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from workbench.base.errors import DataError
-from workbench.choices.data import Embedded, Files
+from workbench.choices.data import Files
 from workbench.choices.data import encoding as module
 from workbench.choices.data.prepare import is_prepared, prepare, usual_seconds
 from workbench.choices.data.split import is_heldout
@@ -246,14 +246,6 @@ def test_text_that_looks_like_a_special_token_is_text(tmp_path, sentences):
         assert not np.isin(inside, special).any()
 
 
-def test_long_documents_are_encoded_in_pieces_with_the_same_result(corpus, monkeypatch, tmp_path):
-    whole = prepare(data_of(corpus), quiet)
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "pieces"))
-    monkeypatch.setattr(module, "BATCH_CHARACTERS", 60)
-    pieces = prepare(data_of(corpus), quiet)
-    assert pieces.fingerprint["train"]["sha256"] == whole.fingerprint["train"]["sha256"]
-
-
 def test_width_of_an_id(corpus):
     assert prepare(data_of(corpus), quiet).train.ids_N.dtype == np.uint16
     wide = data_of(corpus, tokenizer={"kind": "trained", "vocabulary_size": 65_600})
@@ -262,41 +254,6 @@ def test_width_of_an_id(corpus):
     # The shape of a model is as asked for, however little there was to learn.
     assert prepared.vocabulary.size == 65_600
     assert prepared.vocabulary.used < 1000
-
-
-@pytest.mark.extended
-@pytest.mark.process
-def test_embedded_is_prepared_end_to_end():
-    """The real chain on one small package: harvest, tokenizer, tokens."""
-    data = Embedded(packages=("numpy",), tokenizer={"kind": "trained", "vocabulary_size": 1024}, sequence_length=64)
-    prepared = prepare(data, quiet)
-    assert prepared.train.tokens > 50_000
-    assert "numpy" in prepared.fingerprint["sources"]["packages"]
-    json.dumps(prepared.fingerprint)
-
-
-JAPANESE = "猫犬鳥魚山川海空雨雪花木草石火水土金月日年時分秒人手足目口耳心体頭声音色形"
-
-
-def _japanese(draw: random.Random, sentences: int) -> str:
-    return "".join("".join(draw.choices(JAPANESE, k=draw.randint(8, 30))) + "。" for _ in range(sentences))
-
-
-@pytest.mark.extended
-@pytest.mark.parametrize(("name", "script"), [("one.jsonl", "spaces"), ("one.txt", "japanese")])
-def test_one_giant_line_is_split(tmp_path, name, script):
-    """1 MB in one line, with spaces and without, as a text file and as a single record."""
-    draw = random.Random(0)
-    text = (
-        " ".join(f"w{draw.randrange(5000)}" for _ in range(180_000)) if script == "spaces" else _japanese(draw, 18_000)
-    )
-    assert len(text.encode()) > 1_000_000
-    path = tmp_path / name
-    path.write_text(json.dumps({"text": text}) if name.endswith("jsonl") else text, encoding="utf-8")
-    prepared = prepare(data_of(path, tokenizer={"kind": "trained", "vocabulary_size": 512}), quiet)
-    share = prepared.heldout.bytes_N.sum() / len(text.encode())
-    assert 0.025 < share < 0.1
-    assert prepared.fingerprint["heldout_overlap"] <= 0.005
 
 
 @pytest.mark.parametrize("algorithm", ["wordpiece", "bpe"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,9 +39,3 @@ def test_a_batch_moves_whole_and_keeps_its_types() -> None:
     assert moved.tokens_BT.shape == (2, 3)
     for here, there in zip(batch, batch.to("cpu"), strict=True):
         assert torch.equal(here, there)
-
-
-def test_vocabularies_cannot_be_changed_by_who_reads_them() -> None:
-    vocabulary = Vocabulary(64, 60, 1, 2, 3, 0, 4)
-    with pytest.raises(AttributeError):
-        vocabulary.size = 128  # type: ignore[misc]

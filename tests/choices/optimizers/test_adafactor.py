@@ -77,14 +77,6 @@ def test_state_is_rows_plus_columns() -> None:
     assert sum(value.numel() for value in optimizer.state[weight].values()) == 300 + 400 + 1
 
 
-def test_an_all_zero_gradient_moves_nothing() -> None:
-    weight = nn.Parameter(torch.ones(4, 3))
-    optimizer = AdafactorOptimizer([weight], lr=0.1)
-    weight.grad = torch.zeros(4, 3)
-    optimizer.step()
-    assert torch.equal(weight.detach(), torch.ones(4, 3))
-
-
 def test_the_choice_passes_its_knobs_on() -> None:
     choice = Adafactor(lr=0.5, beta1=0.7, decay=0.6, update_clip=2.0, relative_step_size=False)
     group = choice.build([{"params": [nn.Parameter(torch.ones(2))]}], torch.device("cpu")).param_groups[0]

@@ -68,16 +68,6 @@ def test_roles_by_place_and_shape() -> None:
     assert by[("vector", 1, False)] == [*(block + name for name in vectors), "dense.bias"]
 
 
-def test_every_parameter_is_in_one_group_and_only_vectors_do_not_decay() -> None:
-    model = blocked()
-    groups = parameter_groups(model, 0.1)
-    held = [id(parameter) for group in groups for parameter in group["params"]]
-    assert sorted(held) == sorted(id(parameter) for parameter in model.parameters())
-    for group in groups:
-        assert group["decays"] == (group["role"] != "vector")
-        assert group["weight_decay"] == (0.1 if group["decays"] else 0.0)
-
-
 def test_a_model_without_blocks_has_matrices_too() -> None:
     matrix, embedding, vector = parameter_groups(nn.ModuleList([net(), nn.Linear(3, 5)]), 0.1)
     assert (matrix["role"], matrix["names"]) == ("matrix", ["1.weight"])

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from tests.choices.optimizers.steps import parameters, walk
 from workbench.choices.choice import registry
-from workbench.choices.optimizers import tensorwise
 from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
 from workbench.choices.optimizers.tensorwise import BLOCK, TensorwiseOptimizer, pieces
 
@@ -26,10 +25,6 @@ def built(kind: str, held: list[nn.Parameter]) -> torch.optim.Optimizer:
 
 KINDS = [kind for kind in registry("optimizer") if isinstance(built(kind, parameters()), TensorwiseOptimizer)]
 every_kind = pytest.mark.parametrize("kind", KINDS)
-
-
-def test_there_are_some() -> None:
-    assert len(KINDS) >= 2
 
 
 @every_kind
@@ -145,9 +140,3 @@ def test_pieces_cover_everything_once_and_reach_the_originals() -> None:
         one.add_(two)
     assert sizes == [15, BLOCK, 1, 1]
     assert all((tensor == 3).all() for tensor in ones)
-
-
-def test_half_precision_is_copied_and_float32_is_not() -> None:
-    exact, half = torch.ones(2), torch.ones(2, dtype=torch.bfloat16)
-    assert tensorwise.in_float32(exact) is exact
-    assert tensorwise.in_float32(half).dtype == torch.float32

@@ -16,7 +16,7 @@ from workbench.choices.schedules import (
     WarmupHoldDecay,
     WarmupStableDecay,
 )
-from workbench.choices.schedules.handles import Handle, Pull, move
+from workbench.choices.schedules.handles import Pull, move
 
 SHAPES: list[Schedule] = [
     *(registry("schedule")[kind]() for kind in registry("schedule")),  # type: ignore[misc]
@@ -126,15 +126,3 @@ def test_phases_write_peaks_parts_and_boundaries() -> None:
     assert shape.moved(by_name["phase 1, end"], x=0.6, y=1.0).until == (0.6,)
     assert shape.moved(by_name["phase 1, end"], x=0.6, y=1.0).parts[0].end == 0.25
     assert shape.moved(by_name["phase 2, end"], x=0.8).length == 0.8
-
-
-def test_a_shape_of_another_package_has_no_handles_until_it_names_some() -> None:
-    class Plain(Schedule):
-        """Always one."""
-
-        def value(self, x: float) -> float:
-            return 1.0
-
-    assert Plain().handles() == ()
-    assert Plain().with_point(0.5) is None
-    assert Handle("x", (0.0, 1.0)).removable is False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from workbench.choices.schedules.polynomial import Polynomial
-from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0, 3.5])
@@ -17,12 +16,6 @@ def test_corners(power: float) -> None:
     assert shape.value(0.6) == pytest.approx(0.5 + 1.5 * 0.5**power)
     assert shape.value(1.0) == shape.value(8.0) == 0.5
     assert shape.extremes() == (0.0, 2.0)
-
-
-def test_power_one_is_a_warm_up_and_a_line() -> None:
-    one, other = Polynomial(power=1.0, warmup=0.1), WarmupHoldDecay(warmup=0.1)
-    points = [x / 37 for x in range(45)]
-    assert [one.value(x) for x in points] == pytest.approx([other.value(x) for x in points])
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,6 @@ def test_corners() -> None:
     assert shape.extremes() == (0.0, 2.0)
 
 
-def test_without_plateau_it_is_berts_schedule() -> None:
-    shape = WarmupHoldDecay(warmup=0.1)
-    assert shape.value(0.1) == 1.0
-    assert shape.value(0.55) == pytest.approx(0.5)
-    assert shape.extremes() == (0.0, 1.0)
-
-
 def test_without_warmup_it_starts_at_the_peak() -> None:
     shape = WarmupHoldDecay(peak=3.0, end=1.0, warmup=0.0)
     assert shape.value(0) == 3.0

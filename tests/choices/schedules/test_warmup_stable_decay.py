@@ -27,10 +27,6 @@ def test_corners_and_fall(shape: str) -> None:
     assert wsd.extremes() == (0.0, 2.0)
 
 
-def test_the_square_root_has_fallen_half_way_after_a_quarter() -> None:
-    assert WarmupStableDecay(warmup=0.0, decay=0.4).value(0.7) == pytest.approx(0.5)
-
-
 @pytest.mark.parametrize("shape", FALLS)
 def test_parts_may_be_left_out(shape: str) -> None:
     no_plateau = WarmupStableDecay(warmup=0.5, decay=0.5, shape=shape)  # type: ignore[arg-type]
