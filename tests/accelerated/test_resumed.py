@@ -16,6 +16,7 @@ from torch import nn
 import workbench as wb
 from tests.accelerated.models import MostlyFrozen, Start, cross_entropy, shuffled, stacked, stop_after
 from workbench.base.errors import RecipeError, RunError, RunFailed
+from workbench.cli.command import main
 from workbench.recipes.recipe import Recipe
 from workbench.store.folder import RunFolder
 
@@ -91,7 +92,7 @@ class TestResuming:
             run.resume()
         other.stop()
 
-    def test_nothing_else_can_start_it(self, start: Start) -> None:
+    def test_nothing_else_can_start_it(self, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
         loss = stop_after(1)
         run = loss.run = start(stacked(), shuffled(), loss=loss, budget="5 steps")
         run.wait()
@@ -101,11 +102,9 @@ class TestResuming:
                 refused()
         with pytest.raises(RecipeError, match="is not whole: a loader, a loss, a model of its run were objects"):
             wb.launch(run.recipe, runs_dir=run.folder.path.parent)
-        done = subprocess.run(
-            [sys.executable, "-m", "workbench", "resume", run.id, root], capture_output=True, text=True
-        )
-        assert done.returncode == 2
-        assert "workbench.accelerate(model, loader" in done.stderr
+        capsys.readouterr()
+        assert main(["resume", run.id, root]) == 2
+        assert "workbench.accelerate(model, loader" in capsys.readouterr().err
         told = rf"is not whole.* `workbench.Run\('{run.id}'\).load_into\(model\)` loads .* `model.save_pretrained"
         with pytest.raises(RunError, match=told):
             run.export(run.folder.path / "exported")

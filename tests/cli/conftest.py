@@ -1,25 +1,19 @@
-"""The command line as a user meets it: a process, its exit code, stdout and stderr."""
+"""The command line, called in this process as a rule: another one loads torch for seconds."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
+import signal
+from collections.abc import Iterator
 
 import pytest
 
 from tests.run_folders import root  # noqa: F401  (the same fixture as for runs)
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
-
 
 @pytest.fixture
-def workbench(tmp_path: Path) -> Command:
-    """``workbench(*arguments)`` runs the command in an empty folder."""
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "workbench", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=200)
-
-    return run
+def handlers() -> Iterator[None]:
+    """Signal handlers that ``train`` sets in this process are as before, afterwards."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)

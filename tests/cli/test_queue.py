@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command
 from tests.launchers.queue.conftest import new_run, queue  # noqa: F401  (the same fixtures as for the queue)
 from tests.run_folders import processes_of
 from tests.tiny_runs import tiny_recipe, wait_until
@@ -147,41 +146,34 @@ def test_a_queue_that_is_off_is_told(monkeypatch: pytest.MonkeyPatch, capsys: py
 
 @pytest.mark.process
 def test_a_launch_on_a_busy_machine_waits_says_so_and_can_be_cancelled(
-    workbench: Command, corpus: Path, root: Path, tmp_path: Path, busy: list[Turn], queue: Queue  # noqa: F811
-) -> None:  # fmt: skip
+    corpus: Path, root: Path, tmp_path: Path, busy: list[Turn], capsys: pytest.CaptureFixture[str]
+) -> None:
     busy[2].leave()
     recipe = tiny_recipe(corpus, steps=5).save(tmp_path / "recipe.json")
-    command = ("launch", "--recipe", str(recipe), "--runs", str(root), "--priority", "3")
-    done = workbench(*command)
-    assert done.returncode == 0, done.stderr
-    run = Run(done.stdout.strip(), root)
-    assert done.stderr.startswith(f"{run.id}: queued, position 1, start unknown")
-    listed = workbench("runs", "--runs", str(root))
-    assert "queued" in listed.stdout
-    assert "position 1" in listed.stdout
-    cancelled = workbench("queue", "cancel", run.id)
-    assert cancelled.stdout.strip() == f"{run.id}: taken out of the queue before it began", cancelled.stderr
+
+    def said(*asked: str) -> tuple[str, str]:
+        assert main(list(asked)) == 0
+        return capsys.readouterr()
+
+    launch, there = ("launch", "--recipe", str(recipe), "--priority", "3"), ("--runs", str(root))
+    out, err = said(*launch, *there)
+    run = Run(out.strip(), root)
+    assert err.startswith(f"{run.id}: queued, position 1, start unknown")
+    listed = said("runs", *there)[0]
+    assert "queued" in listed
+    assert "position 1" in listed
+    assert said("queue", "cancel", run.id)[0].strip() == f"{run.id}: taken out of the queue before it began"
     assert run.wait_blocking(timeout=30)["state"] == "stopped"
     # Its folder is whole: a resume begins it, when its turn comes.
-    resumed = workbench("resume", run.id, "--runs", str(root))
-    assert "queued, position 2" in resumed.stdout, "without the priority that one launch had"
+    assert "queued, position 2" in said("resume", run.id, *there)[0], "without the priority that one launch had"
     assert run.status == "queued"
-    now = json.loads(workbench(*command, "--now", "--json").stdout)
+    now = json.loads(said(*launch, *there, "--now", "--json")[0])
     assert (now["state"], now["queue_position"], now["expected_start_seconds"]) == ("starting", None, None)
     assert Run(now["run"], root).wait_blocking(timeout=120)["steps"] == 5
     assert run.status == "queued"
     for turn in busy:
         turn.leave()
     assert run.wait_blocking(timeout=120)["steps"] == 5
-
-
-@pytest.fixture
-def handlers() -> Iterator[None]:
-    """Signal handlers that ``train`` sets in this process are as before, afterwards."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.mark.usefixtures("busy")

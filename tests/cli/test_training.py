@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command
 from tests.run_folders import processes_of
 from tests.tiny_runs import tiny_recipe, wait_until
 from workbench import presets
@@ -33,20 +32,21 @@ from workbench.store.state import write_state
 KEYS = {"run", "state", "steps", "tokens", "seconds", "tokens_per_second", "heldout_loss", "unigram_entropy"}
 
 
-@pytest.mark.usefixtures("reports")
+@pytest.mark.usefixtures("reports", "handlers")
 @pytest.mark.process
 def test_train_to_the_end_as_json_and_miss_a_target(
-    workbench: Command, corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     recipe = tiny_recipe(corpus).save(tmp_path / "recipe.json")
-    done = workbench(
+    asked = [
         "train", "--recipe", str(recipe), "--runs", str(root), "--json", "--budget", "12 steps", "--seed", "5",
         "--set", "optimizer.lr=1e-4", "--name", "mine", "--target-loss", "0.1",
-    )  # fmt: skip
-    assert done.returncode == 3, done.stderr
-    assert "target missed" in done.stderr
-    result = json.loads(done.stdout)
+    ]  # fmt: skip
+    assert main(asked) == 3
+    said = capsys.readouterr()
+    assert "target missed" in said.err
+    result = json.loads(said.out)
     assert set(result) >= KEYS
     assert (result["state"], result["steps"], result["target_met"]) == ("finished", 12, False)
     assert result["tokens"] == 12 * 8 * 32
@@ -69,26 +69,26 @@ def test_train_to_the_end_as_json_and_miss_a_target(
     assert {"model.safetensors", "tokenizer.json", "recipe.json"} <= {path.name for path in target.iterdir()}
 
 
+@pytest.mark.usefixtures("handlers")
 @pytest.mark.process
 def test_train_says_where_the_time_goes(
-    workbench: Command, corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe = tiny_recipe(corpus).save(tmp_path / "recipe.json")
-    train = ("train", "--recipe", str(recipe), "--runs", str(root), "--profile", "--budget")
+    train = ["train", "--recipe", str(recipe), "--runs", str(root), "--profile", "--budget"]
     assert main([*train, "40 steps"]) == 2
     few = capsys.readouterr().err
     assert "--profile looks into 40 steps, and the budget ends after 40; give it at least 41" in few
     assert not root.exists() or not any(root.iterdir()), "refused before a run exists"
-    done = workbench(*train, "44 steps")
-    assert done.returncode == 0, done.stderr
-    table = done.stdout.splitlines()
+    assert main([*train, "44 steps"]) == 0
+    said = capsys.readouterr().out
+    table = said.splitlines()
     assert any(line.startswith("products ") for line in table)
     assert any("tokens/s, MFU " in line for line in table)
     (folder,) = (path for path in root.iterdir() if (path / "recipe.json").exists())
     assert sum(json.loads((folder / "profile.json").read_text())["parts"].values()) == pytest.approx(1.0)
-    capsys.readouterr()
     assert main(["profile", folder.name, "--runs", str(root)]) == 0
-    assert capsys.readouterr().out in done.stdout, "again, though it has ended"
+    assert capsys.readouterr().out in said, "again, though it has ended"
 
 
 def test_text_without_a_letter_is_named(tmp_path: Path) -> None:
@@ -197,18 +197,17 @@ def test_an_interrupt_stops_with_a_checkpoint_where_the_reader_dies_of_it(
 
 
 @pytest.mark.process
-def test_launch_prints_the_id_and_returns(workbench: Command, corpus: Path, root: Path, tmp_path: Path) -> None:
+def test_launch_prints_the_id_and_returns(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "fieldless.jsonl"
     text.write_text('{"text": "there"}\n{"other": "text"}\n')
     recipe = tiny_recipe(text).save(tmp_path / "recipe.json")
-    done = workbench("launch", "--recipe", str(recipe), "--runs", str(root), "--set", "optimizer.lr=50")
-    assert done.returncode == 0, done.stderr
-    assert "warning: optimizer.lr 50 is 50,000 times what adamw begins with (0.001)" in done.stderr
-    run = Run(done.stdout.strip(), root)
-    watched = workbench("watch", run.id, "--runs", str(root))
-    assert watched.returncode == 1
-    assert "fieldless" in watched.stderr
-    assert "Traceback" not in watched.stderr
+    assert main(["launch", "--recipe", str(recipe), "--runs", str(root), "--set", "optimizer.lr=50"]) == 0
+    said = capsys.readouterr()
+    assert "warning: optimizer.lr 50 is 50,000 times what adamw begins with (0.001)" in said.err
+    assert main(["watch", said.out.strip(), "--runs", str(root)]) == 1
+    watched = capsys.readouterr().err
+    assert "fieldless" in watched
+    assert "Traceback" not in watched
 
 
 @pytest.mark.process
