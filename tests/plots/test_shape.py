@@ -1,4 +1,4 @@
-"""What a page gets to draw and edit a schedule: the curve with its jumps, reaches, ranges of axes."""
+"""What a page gets to draw a schedule: the curve with its jumps, ranges of axes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ def test_every_schedule_is_drawn_within_its_axes(kind: str) -> None:
     for x, y in picture["line"]:
         assert y == pytest.approx(shape.value(x), rel=1e-4, abs=1e-4)
         assert low <= y <= high
-    for handle in picture["handles"]:
-        assert handle["moves"]
-        for place, reach in ((handle["x"], handle["x_reach"]), (handle["y"], handle["y_reach"])):
-            assert reach is None or reach[0] <= place <= reach[1]
+    assert bool(picture["points"]) == (kind == "points"), "only points can be dragged"
 
 
 def test_a_jump_is_a_jump() -> None:
@@ -53,7 +50,6 @@ def test_the_end_of_the_run_is_known_where_it_is_counted() -> None:
 def test_values_have_room_to_be_dragged_but_not_beyond_the_knob_s_bounds() -> None:
     picture = shape_picture(Linear(start=0.3, end=0.1), KnobScale(0.0, 1.0))
     assert picture["y"]["high"] == pytest.approx(0.375)
-    assert picture["handles"][0]["y_reach"] == [0.0, pytest.approx(0.375)]
     assert shape_picture(Linear(start=0.9, end=0.1), KnobScale(0.0, 1.0))["y"]["high"] == 1.0
     assert shape_picture(Linear(start=3.0, end=0.1), KnobScale(0.0, 1.0))["y"]["high"] == 3.0, "wrong, and still seen"
     assert shape_picture(Linear(start=0.0, end=0.0), KnobScale())["y"]["high"] == 1.0
@@ -64,13 +60,6 @@ def test_values_have_room_to_be_dragged_but_not_beyond_the_knob_s_bounds() -> No
 def test_batches_and_lengths_are_drawn_in_factors() -> None:
     rows = KnobScale(1, 1 << 20, "rows", log=True, whole=True)
     picture = shape_picture(Linear(start=32, end=1024), rows)
-    assert picture["y"] == {"low": 16.0, "high": 2048.0, "log": True, "unit": "rows", "grid": "sizes"}
-    assert picture["handles"][0]["y_reach"] == [16.0, 2048.0]
+    assert picture["y"] == {"low": 16.0, "high": 2048.0, "log": True, "unit": "rows", "whole": True, "least": 16.0}
     assert shape_picture(Linear(start=32, end=64), rows)["y"]["low"] == 0.0, "a factor of two needs no logarithm"
     assert shape_picture(Linear(start=1, end=64), rows)["y"]["low"] == 1, "there is no half row"
-    assert shape_picture(Linear(), KnobScale(whole=True))["y"]["grid"] == "whole"
-
-
-def test_only_shapes_that_take_more_points_offer_it() -> None:
-    growing = {kind for kind, shape in registry("schedule").items() if shape_picture(shape(), KnobScale())["growable"]}  # type: ignore[arg-type]
-    assert growing == {"points", "stages"}

@@ -1,4 +1,4 @@
-"""A schedule's shape as a page draws and edits it: its curve, the places that can be moved, and the ranges of axes."""
+"""Describes the curve of a schedule to the page that draws it: samples, axes and points that can be dragged."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from workbench.choices.schedules import Handle, Schedule
+    from workbench.choices.schedules import Schedule
 
-PLACES = 120
-"""Evenly spaced places at which a curve is evaluated, besides its handles: one for every third pixel or so."""
-# Room above the highest value, so that it can be dragged up as well as down.
+_SAMPLES = 120
+# Room above the highest value, so that a point can be dragged up as well as down.
 _HEADROOM = 1.25
 # A logarithmic scale pays where values differ by this factor and the knob itself is thought of in factors.
 _LOG_RATIO = 20.0
@@ -37,35 +36,44 @@ class KnobScale:
 
 
 def shape_picture(shape: Schedule, knob: KnobScale, budget: tuple[float, str] | None = None) -> dict[str, Any]:
-    """Everything that a page needs to draw a schedule and to let its handles be moved, JSON-able.
+    """Return everything that a page needs to draw a schedule, JSON-able.
 
     Args:
         shape: the schedule.
-        knob: what it moves.
+        knob: the knob that it moves.
         budget: (amount, unit) of the run, where it is known.
 
     Returns:
         ``line``: (x, y) pairs along the curve, a jump as two pairs of (nearly) one x.
-        ``handles``: name, place and reach of each; ``moves`` is ``x``, ``y`` or ``xy``.
+        ``points``: (x, y) of each point that can be dragged, of kind ``points`` alone; else empty.
         ``x``: ``low, high``, ``over`` (what lengths count), ``end`` of the run (None where it counts something else
         than the schedule) and ``budget``.
-        ``y``: ``low, high, log, unit`` and ``grid``: values move by ``sizes`` (1, 2, 3, 4, 6, 8, 12, ...), ``whole``
-        numbers or ``any``.
-        ``growable``: handles can be added.
+        ``y``: ``low, high, log, unit, whole`` and ``least``, the lowest value that a point may have.
     """
-    handles = shape.handles()
+    corners = _corners(shape)
     end = _end(shape.over, budget)
-    longest = max((handle.at[0] for handle in handles), default=0.0)
-    x_high = max(longest, end) if end else 1.1 * longest or 1.0
-    line = _line(shape, handles, x_high)
+    x_high = max(*corners, end) if end else 1.1 * max(corners) or 1.0
+    line = _line(shape, corners, x_high)
     y_low, y_high, log = _reach([y for _, y in line], knob)
+    fields: Any = shape
+    points = (
+        [list(pair) for pair in zip(fields.places, fields.values, strict=True)]
+        if getattr(shape, "kind", "") == "points"
+        else []
+    )
     return {
         "line": line,
-        "handles": [_place(handle, x_high, (y_low, y_high), knob) for handle in handles],
+        "points": points,
         "x": {"low": 0.0, "high": x_high, "over": shape.over, "end": end, "budget": list(budget) if budget else None},
-        "y": {"low": y_low, "high": y_high, "log": log, "unit": knob.unit, "grid": _grid(knob)},
-        "growable": shape.with_point(x_high / 2) is not None,
-    }
+        "y": {"low": y_low, "high": y_high, "log": log, "unit": knob.unit, "whole": knob.whole,
+              "least": y_low if knob.low is None else max(knob.low, y_low)},
+    }  # fmt: skip
+
+
+def _corners(shape: Schedule) -> list[float]:
+    """Return where the curve may jump or end, read from the fields that say so in every shape."""
+    ends = [getattr(shape, name, 0.0) for name in ("warmup", "rise", "length")]
+    return [0.0, *ends, *getattr(shape, "until", ()), *getattr(shape, "places", ())]
 
 
 def _end(over: str, budget: tuple[float, str] | None) -> float | None:
@@ -75,21 +83,16 @@ def _end(over: str, budget: tuple[float, str] | None) -> float | None:
     return budget[0] if budget and budget[1] == over else None
 
 
-def _grid(knob: KnobScale) -> str:
-    # Lengths and batches come in powers of two and their halves; nobody wants 117 rows because a mouse stopped there.
-    return ("sizes" if knob.log else "whole") if knob.whole else "any"
-
-
-def _line(shape: Schedule, handles: Sequence[Handle], x_high: float) -> list[list[float]]:
-    # A jump lies at a handle; just before it the curve is still where it was.
-    before = [handle.at[0] - 1e-6 * x_high for handle in handles if handle.at[0] > 0]
-    places = {i * x_high / PLACES for i in range(PLACES + 1)} | {handle.at[0] for handle in handles} | set(before)
+def _line(shape: Schedule, corners: Sequence[float], x_high: float) -> list[list[float]]:
+    # Just before a jump the curve is still where it was.
+    before = {corner - 1e-6 * x_high for corner in corners if corner > 0}
+    places = {i * x_high / _SAMPLES for i in range(_SAMPLES + 1)} | set(corners) | before
     # Nine digits of x keep the two sides of a jump apart, five of y are finer than any screen.
     return [[float(f"{x:.9g}"), float(f"{shape.value(x):.5g}")] for x in sorted(places)]
 
 
 def _reach(values: Sequence[float], knob: KnobScale) -> tuple[float, float, bool]:
-    """(lowest, highest) value of the axis, and whether it is logarithmic."""
+    """Return (lowest, highest) value of the axis, and whether it is logarithmic."""
     low, high = min(values), max(values)
     # Values out of bounds are still shown (the knob's own error says what is wrong), there is just no room beyond.
     ceiling = math.inf if knob.high is None else max(knob.high, high)
@@ -99,17 +102,3 @@ def _reach(values: Sequence[float], knob: KnobScale) -> tuple[float, float, bool
     # From 0, so that heights compare as lengths. Where all is 0 or below, 0 is the top, unless there is nothing else.
     top = max(0.0, high) * _HEADROOM or (0.0 if low < 0 else 1.0)
     return min(0.0, low * _HEADROOM), min(top, ceiling), False
-
-
-def _place(handle: Handle, x_high: float, y_range: tuple[float, float], knob: KnobScale) -> dict[str, Any]:
-    x, y = handle.x, handle.y
-    least = y_range[0] if knob.low is None else max(knob.low, y_range[0])
-    return {
-        "name": handle.name,
-        "x": handle.at[0],
-        "y": handle.at[1],
-        "moves": ("x" if x else "") + ("y" if y else ""),
-        "x_reach": [x.low or 0.0, x_high if x.high is None else min(x.high, x_high)] if x else None,
-        "y_reach": [least, y_range[1]] if y else None,
-        "removable": handle.removable,
-    }

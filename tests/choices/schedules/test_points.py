@@ -46,10 +46,3 @@ def test_a_knob_s_constant_scales_the_values() -> None:
 def test_points_that_do_not_fit(fields: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Points(**fields)  # type: ignore[arg-type]
-
-
-def test_as_many_points_as_are_legal_can_be_added() -> None:
-    full = Points(places=tuple(range(64)), values=(0.0,) * 64)
-    assert full.with_point(3.5) is None
-    assert Points().with_point(-0.1) is None
-    assert Points().with_point(0.3).places == (0.0, 0.1, 0.3, 0.5, 1.0)  # type: ignore[union-attr]

@@ -1,7 +1,6 @@
 """Shapes a scheduled knob (learning rate, mask rate, keep probability, ...) can follow over a run."""
 
 from workbench.choices.schedules.cosine import Cosine
-from workbench.choices.schedules.handles import Handle, Pull
 from workbench.choices.schedules.inverse_sqrt import InverseSqrt
 from workbench.choices.schedules.linear import Linear
 from workbench.choices.schedules.one_cycle import OneCycle
@@ -14,6 +13,6 @@ from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
 from workbench.choices.schedules.warmup_stable_decay import WarmupStableDecay
 
 __all__ = [
-    "Cosine", "Handle", "InverseSqrt", "Linear", "OneCycle", "Phases", "Points", "Polynomial", "Pull", "Schedule",
+    "Cosine", "InverseSqrt", "Linear", "OneCycle", "Phases", "Points", "Polynomial", "Schedule",
     "Scheduled", "ScheduledInt", "Stages", "WarmupHoldDecay", "WarmupStableDecay", "at", "scheduled_knob",
 ]  # fmt: skip

@@ -7,7 +7,6 @@ from typing import ClassVar, Self
 from pydantic import model_validator
 
 from workbench.choices.choice import knob
-from workbench.choices.schedules.handles import NARROWEST, Handle, pull
 from workbench.choices.schedules.schedule import Schedule
 
 
@@ -41,12 +40,3 @@ class Falling(Schedule):
             return self.start * x / self.warmup
         done = min(1.0, (x - self.warmup) / (self.length - self.warmup))
         return self.end + (self.start - self.end) * self.left(done)
-
-    def handles(self) -> tuple[Handle, ...]:
-        """The end of the warm-up (the start, without one) and the end of the fall."""
-        warmup = pull("warmup", low=0.0, high=(1 - NARROWEST) * self.length)
-        length = pull("length", low=self.warmup + NARROWEST * (self.length - self.warmup))
-        return (
-            Handle("end of the warm-up", (self.warmup, self.start), warmup, pull("start")),
-            Handle("end", (self.length, self.end), length, pull("end")),
-        )

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 
 from workbench.choices.choice import knob
-from workbench.choices.schedules.handles import NARROWEST, Handle, pull
 from workbench.choices.schedules.schedule import Schedule
 
 
@@ -38,11 +37,3 @@ class InverseSqrt(Schedule):
         if x < self.warmup:
             return self.peak * x / self.warmup
         return self.peak * math.sqrt(self.warmup / min(x, self.length))
-
-    def handles(self) -> tuple[Handle, ...]:
-        """The end of the warm-up, and where the fall ends; how deep it falls follows from both."""
-        warmup = pull("warmup", low=NARROWEST * self.warmup, high=self.length)
-        return (
-            Handle("end of the warm-up", (self.warmup, self.peak), warmup, pull("peak")),
-            Handle("end of the fall", (self.length, self.value(self.length)), pull("length", low=self.warmup)),
-        )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from workbench.choices.choice import knob
-from workbench.choices.schedules.handles import NARROWEST, Handle, pull
 from workbench.choices.schedules.schedule import Schedule
 
 
@@ -22,11 +21,3 @@ class Linear(Schedule):
         """v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
         # min: a shape counted in steps may be over long before the run is.
         return self.start + (self.end - self.start) * min(1.0, x / self.length)
-
-    def handles(self) -> tuple[Handle, ...]:
-        """Both ends of the line."""
-        end = pull("length", low=NARROWEST * self.length)
-        return (
-            Handle("start", (0.0, self.start), y=pull("start")),
-            Handle("end", (self.length, self.end), end, pull("end")),
-        )

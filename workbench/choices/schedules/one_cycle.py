@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 
 from workbench.choices.choice import knob
-from workbench.choices.schedules.handles import NARROWEST, Handle, pull
 from workbench.choices.schedules.schedule import Schedule
 
 
@@ -52,15 +51,3 @@ class OneCycle(Schedule):
         """(lowest, highest) of top and end, and of the start where there is a rise."""
         reached = (self.peak, self.end, *((self.start,) if self.rise else ()))
         return min(reached), max(reached)
-
-    def handles(self) -> tuple[Handle, ...]:
-        """Start, top and end."""
-        rise = pull("rise", low=0.0, high=(1 - NARROWEST) * self.length)
-        length = pull("length", low=self.rise + NARROWEST * (self.length - self.rise))
-        # Without a rise the cycle begins at its top, and a start that is never reached is no place on the curve.
-        start = (Handle("start", (0.0, self.start), y=pull("start")),) if self.rise else ()
-        return (
-            *start,
-            Handle("top", (self.rise, self.peak), rise, pull("peak")),
-            Handle("end", (self.length, self.end), length, pull("end")),
-        )

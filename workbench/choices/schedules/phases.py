@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import ClassVar, Literal
 
 from pydantic import model_validator
 
 from workbench.choices.choice import knob, one_of
-from workbench.choices.schedules.handles import NARROWEST, Handle, Pull, pull
 from workbench.choices.schedules.schedule import Schedule
 from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
 
@@ -74,61 +72,3 @@ class Phases(Schedule):
         """(lowest, highest) over all phases."""
         reached = [peak * end for peak, part in zip(self.peaks, self.parts, strict=True) for end in part.extremes()]
         return min(reached), max(reached)
-
-    def handles(self) -> tuple[Handle, ...]:
-        """Those of the parts, and the ends of the phases."""
-        bounds = [0.0, *self.until, self.length]
-        found: list[Handle] = []
-        for index, part in enumerate(self.parts):
-            begin, end = bounds[index : index + 2]
-            last = index == len(self.parts) - 1
-            # Strictly between its neighbours, as a phase of no length cannot hold a shape.
-            low = begin + NARROWEST * (end - begin)
-            high = None if last else bounds[index + 2] - NARROWEST * (bounds[index + 2] - end)
-            boundary = pull("length", low=low) if last else pull("until", index, low=low, high=high)
-            found += _handles_of_phase(part, index, self.peaks[index], (begin, end), boundary)
-        return tuple(found)
-
-
-def _handles_of_phase(
-    part: Schedule, index: int, peak: float, reach: tuple[float, float], end: Pull
-) -> Iterator[Handle]:
-    """The handles of one phase, from those of its part.
-
-    The part's own lengths are stretched over the phase. Its highest places move the phase's peak, since two numbers
-    for one height would be one too many; all others move the part.
-
-    Args:
-        reach: where it begins and ends.
-        end: what moves its end.
-    """
-    inner, name = part.handles(), f"phase {index + 1}"
-    top = max((abs(handle.at[1]) for handle in inner), default=0.0)
-    begin, length = reach[0], reach[1] - reach[0]
-    for handle in inner:
-        x, y = handle.x and _within(handle.x, index, begin, length, 1.0), None
-        if handle.y is not None and abs(handle.at[1]) == top > 0:
-            y = Pull(("peaks", index), scale=1.0 / handle.at[1])
-        elif handle.y is not None and peak:
-            y = _within(handle.y, index, 0.0, peak, None)
-        at = begin + length * handle.at[0], peak * handle.at[1]
-        yield Handle(f"{name}, {handle.name}", at, end if handle.at[0] == 1.0 else x, y)
-    if not any(handle.at[0] == 1.0 for handle in inner):
-        yield Handle(f"{name}, end", (reach[1], peak * part.value(1.0)), end)
-
-
-def _within(inner: Pull, index: int, begin: float, length: float, most: float | None) -> Pull:
-    """A part's pull in the units of the phases: places are stretched by ``length`` and begin at ``begin``."""
-
-    def stretched(place: float | None) -> float | None:
-        return None if place is None else begin + length * place
-
-    # A part may outlive its phase (its length is above 1), its handles may not: they would lie on the next phase.
-    high = most if inner.high is None or most is None else min(inner.high, most)
-    return Pull(
-        ("parts", index, *inner.path),
-        stretched(inner.low),
-        stretched(high),
-        begin + length * inner.origin,
-        inner.scale / length,
-    )

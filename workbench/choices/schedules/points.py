@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 
 from workbench.choices.choice import knob
-from workbench.choices.schedules.handles import Handle, pull, with_inserted, without
 from workbench.choices.schedules.schedule import Schedule
 
 
@@ -48,35 +47,3 @@ class Points(Schedule):
         (begin, end), (y_begin, y_end) = self.places[after - 1 : after + 1], self.values[after - 1 : after + 1]
         # No division by zero: begin <= x < end.
         return y_begin + (y_end - y_begin) * (x - begin) / (end - begin)
-
-    def handles(self) -> tuple[Handle, ...]:
-        """Every point, free between its neighbours."""
-        places, last = self.places, len(self.places) - 1
-        return tuple(
-            Handle(
-                f"point {i + 1} of {last + 1}",
-                (place, self.values[i]),
-                pull("places", i, low=places[i - 1] if i else 0.0, high=places[i + 1] if i < last else None),
-                pull("values", i),
-                removable=last > 0,
-            )
-            for i, place in enumerate(places)
-        )
-
-    def with_point(self, x: float) -> Points | None:
-        """One more point on the present curve at ``x``; None when there are 64 already."""
-        if len(self.places) >= 64 or x < 0:
-            return None
-        index = bisect_right(self.places, x)
-        return self.model_copy(
-            update={
-                "places": with_inserted(self.places, index, x),
-                "values": with_inserted(self.values, index, self.value(x)),
-            }
-        )
-
-    def without_point(self, handle: int) -> Points | None:
-        """The curve without one of its points; None for the only one."""
-        if len(self.places) == 1:
-            return None
-        return self.model_copy(update={"places": without(self.places, handle), "values": without(self.values, handle)})

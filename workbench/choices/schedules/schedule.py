@@ -10,7 +10,6 @@ from pydantic_core import PydanticCustomError
 from workbench.choices.choice import Choice, knob, resolve
 from workbench.choices.knob import MOVES
 from workbench.choices.progress import Progress
-from workbench.choices.schedules.handles import Handle, move
 
 
 class Schedule(Choice):
@@ -59,37 +58,6 @@ class Schedule(Choice):
         reached = [value for level in given for value in (level if isinstance(level, tuple) else (level,))]
         reached += [0.0] if getattr(self, "warmup", 0.0) else []
         return min(reached), max(reached)
-
-    def handles(self) -> tuple[Handle, ...]:
-        """The places of the curve that can be moved, left to right where possible; none unless a shape names some."""
-        return ()
-
-    def moved(self, handle: int, x: float | None = None, y: float | None = None) -> Self:
-        """This shape with one of its handles elsewhere, as far as its reach allows.
-
-        Args:
-            x: where to, counted as ``over`` says; None leaves it.
-            y: the value there; None leaves it.
-
-        Raises:
-            ValueError: the shape cannot be like that.
-
-        Example:
-            >>> from workbench.choices.schedules import WarmupHoldDecay
-            >>> WarmupHoldDecay(warmup=0.1).moved(0, x=0.3, y=0.5).value(0.3)
-            0.5
-        """
-        fields = self.model_dump(mode="json")
-        move(self.handles()[handle], fields, x, y)
-        return type(self).model_validate(fields)
-
-    def with_point(self, x: float) -> Self | None:
-        """The same curve with one more handle at ``x``; None where a shape has no further ones."""
-        return None
-
-    def without_point(self, handle: int) -> Self | None:
-        """The shape without a handle that is ``removable``; None where it cannot do without."""
-        return None
 
 
 def _scaled(default: Any, factor: float) -> Any:

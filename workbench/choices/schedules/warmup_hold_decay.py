@@ -7,7 +7,6 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 
 from workbench.choices.choice import knob
-from workbench.choices.schedules.handles import NARROWEST, Handle, Pull, pull
 from workbench.choices.schedules.schedule import Schedule
 
 
@@ -42,16 +41,3 @@ class WarmupHoldDecay(Schedule):
             return self.peak
         left = max(0.0, (self.length - x) / (self.length - decay_start)) if decay_start < self.length else 0.0
         return self.end + (self.peak - self.end) * left
-
-    def handles(self) -> tuple[Handle, ...]:
-        """The ends of warm-up, plateau and decay; the plateau keeps its length when the warm-up's end moves."""
-        decay = self.warmup + self.hold
-        warmup = pull("warmup", low=0.0, high=self.length - self.hold)
-        hold = Pull(("hold",), low=self.warmup, high=self.length, origin=self.warmup)
-        return (
-            Handle("end of the warm-up", (self.warmup, self.peak), warmup, pull("peak")),
-            Handle("end of the plateau", (decay, self.peak), hold, pull("peak")),
-            Handle(
-                "end", (self.length, self.end), pull("length", low=max(decay, NARROWEST * self.length)), pull("end")
-            ),
-        )

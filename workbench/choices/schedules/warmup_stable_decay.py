@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 
 from workbench.choices.choice import knob
-from workbench.choices.schedules.handles import NARROWEST, Handle, Pull, pull
 from workbench.choices.schedules.schedule import Schedule
 
 
@@ -52,14 +51,3 @@ class WarmupStableDecay(Schedule):
         if self.shape == "linear":
             return 1 - fallen
         return 1 - math.sqrt(fallen) if self.shape == "one_minus_sqrt" else (1 + math.cos(math.pi * fallen)) / 2
-
-    def handles(self) -> tuple[Handle, ...]:
-        """The ends of warm-up, plateau and fall; the fall keeps its length when its end moves."""
-        begin = self.length - self.decay
-        fall = Pull(("decay",), low=self.warmup, high=self.length, origin=self.length, scale=-1.0)
-        length = pull("length", low=max(self.warmup + self.decay, NARROWEST * self.length))
-        return (
-            Handle("end of the warm-up", (self.warmup, self.peak), pull("warmup", low=0.0, high=begin), pull("peak")),
-            Handle("end of the plateau", (begin, self.peak), fall, pull("peak")),
-            Handle("end", (self.length, self.end), length, pull("end")),
-        )

@@ -1,4 +1,4 @@
-"""A schedule as a curve whose points can be dragged: another view of its knobs, which stay the truth."""
+"""Shows a schedule as a curve; the points of a ``points`` schedule can be dragged. The knobs stay the truth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from workbench.choices.choice import registry
 from workbench.choices.progress import Budget
-from workbench.choices.schedules import Schedule
+from workbench.choices.schedules import Points, Schedule
 from workbench.jupyter.bundles import BundledWidget, code, style
 from workbench.jupyter.light_widgets import Light
 from workbench.plots.shape import KnobScale, shape_picture
@@ -21,10 +21,11 @@ class CurveEditor(Light, BundledWidget):
 
     Args:
         title: of the knob in words, for screen readers.
-        write: takes the schedule's fields as JSON has them, whenever a handle was moved.
+        write: takes the schedule's fields as JSON has them, whenever points were changed.
 
     Attributes:
-        picture: what the page draws (:func:`workbench.plots.shape.shape_picture`); empty before the first schedule.
+        picture: what the page draws (:func:`workbench.plots.shape.shape_picture`) and ``turn``, the number of the
+            last change of the page that is in it; empty before the first schedule.
         stale: the knobs make no schedule at the moment; the last one that was is shown and cannot be moved.
     """
 
@@ -38,6 +39,7 @@ class CurveEditor(Light, BundledWidget):
         super().__init__(title=title)
         self._knob, self._write = knob, write
         self._schedule: Schedule | None = None
+        self._turn = 0
         self.on_msg(self._heard)
 
     def show(self, fields: Mapping[str, Any], budget: Mapping[str, Any] | None = None) -> None:
@@ -56,34 +58,23 @@ class CurveEditor(Light, BundledWidget):
             return
         assert isinstance(schedule, Schedule)
         self._schedule, self.stale = schedule, False
-        self.picture = shape_picture(schedule, self._knob, _spent(budget))
+        self.picture = {**shape_picture(schedule, self._knob, _spent(budget)), "turn": self._turn}
 
     def _heard(self, _: Any, message: Any, __: Any) -> None:
-        """A message of the page: a handle was moved, added or removed."""
-        if not isinstance(message, dict):
-            return
-        try:
-            changed = self._moved(message)
-            if changed is not None and changed != self._schedule:
-                self._write(changed.model_dump(mode="json"))
-        finally:
-            # Always: the page sends its next move only after the answer to this one.
-            self.send({"type": "done", "turn": message.get("turn")})
-
-    def _moved(self, message: dict[str, Any]) -> Schedule | None:
-        """The schedule that the page asks for; None where a message makes no sense (any more)."""
-        schedule, kind = self._schedule, message.get("type")
-        handle, x, y = (message.get(name) for name in ("handle", "x", "y"))
-        if schedule is None or self.stale:
-            return None
-        if kind == "add" and isinstance(x, (int, float)):
-            return schedule.with_point(float(x))
+        """Take the points as the page has them now."""
         # The shape may have been exchanged by its drop-down while the message was on its way.
-        if not isinstance(handle, int) or not 0 <= handle < len(schedule.handles()):
-            return None
-        if kind == "remove":
-            return schedule.without_point(handle)
-        return schedule.moved(handle, x, y) if kind == "move" else None
+        if not isinstance(message, dict) or not isinstance(self._schedule, Points) or self.stale:
+            return
+        points = {name: message.get(name) for name in ("places", "values")}
+        self._turn = message.get("turn", self._turn)
+        try:
+            changed = Points.model_validate(self._schedule.model_dump() | points)
+        except ValidationError:
+            changed = self._schedule
+        if changed != self._schedule:
+            self._write(changed.model_dump(mode="json"))
+        # Said even where nothing changed: the page goes by its own points until it hears its turn.
+        self.picture = {**self.picture, "turn": self._turn}
 
 
 def _spent(budget: Mapping[str, Any] | None) -> tuple[float, str] | None:

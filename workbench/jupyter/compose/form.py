@@ -242,7 +242,7 @@ class ChoiceKnob(Row):
         return self._curve
 
     def _redrawn(self, fields: Mapping[str, Any]) -> None:
-        """A handle was moved: the knobs say what the curve says, as one change of the user's."""
+        """Let the knobs say what the curve says, as one change of the user."""
         self.part.load(fields, self._part_baseline(fields))
         self._heard(self.kind)
 

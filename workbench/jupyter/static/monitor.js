@@ -1,4 +1,4 @@
-/* sources sha256:4a7d1c640534ed28395273725735f13f8d44c8a2edd1af75a5ee13b2116311d5
+/* sources sha256:0f8cc3c14cdfec3ce08f1ae083b3b6082444f3cfa5961c86c6d074011e6513fc
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

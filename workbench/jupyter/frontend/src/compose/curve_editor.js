@@ -1,15 +1,14 @@
 import "./curve_editor.css";
 
 import { el } from "../dom.js";
-import { brief, clamp, heightAt, held, keyed, line, numeral, placeWords, spread, tidy, ticks, valueWords } from "./curve_geometry.js";
+import { brief, clamp, heightAt, keyed, line, numeral, placeWords, reaches, snapped, ticks, valueWords } from "./curve_geometry.js";
 
-// A schedule as a curve whose handles move. The kernel says what the curve is and what may move (trait `picture`); the
-// page moves the handle at once, tells where it went, and draws the curve that comes back.
+// A schedule as a curve (trait `picture`). The points of a `points` schedule can be moved: the page shows its own points
+// at once, sends them when the hand rests, and goes by them until the kernel's picture has heard that turn.
 const SPACE = "http://www.w3.org/2000/svg";
 const EDGE = { left: 40, right: 14, top: 12, bottom: 32 };
-const HANDLE = 14;
-// Longer than any answer of a kernel that lives: a lost one must not keep the next move back for good.
-const PATIENCE_MS = 3000;
+const REST_MS = 150;
+const MOST = 64;
 
 function svg(tag, attributes, text) {
   const node = document.createElementNS(SPACE, tag);
@@ -18,81 +17,48 @@ function svg(tag, attributes, text) {
   return node;
 }
 
-/** One move is on its way at a time, and only the latest waits: a slow kernel is not flooded. */
-class Line {
-  constructor(model, done) {
-    this.model = model;
-    this.done = done;
-    this.turn = 0;
-    this.waiting = null;
-    this.next = null;
-    this.timer = 0;
-  }
-
-  send(message) {
-    if (this.waiting !== null) {
-      this.next = message;
-      return;
-    }
-    this.waiting = ++this.turn;
-    this.model.send({ ...message, turn: this.waiting });
-    this.timer = setTimeout(() => this.answered(this.waiting), PATIENCE_MS);
-  }
-
-  answered(turn) {
-    if (turn !== this.waiting) return;
-    clearTimeout(this.timer);
-    this.waiting = null;
-    const next = this.next;
-    this.next = null;
-    if (next) this.send(next);
-    else this.done();
-  }
-
-  get idle() {
-    return this.waiting === null && this.next === null;
-  }
-}
-
 class Editor {
   constructor(model, root) {
     this.model = model;
     this.root = root;
-    this.line = new Line(model, () => this.settle());
     this.active = 0;
-    this.used = false;
+    this.own = null;
+    this.turn = 0;
+    this.timer = 0;
     this.grip = null;
-    this.moving = null;
-    this.focusNext = null;
     this.drawing = svg("svg", { "aria-hidden": "true" });
     this.plot = el("div", { class: "lab-curve-plot" }, this.drawing);
     this.readout = el("span", { class: "lab-curve-readout" });
     const button = (text, title, click) => el("button", { type: "button", text, title, "aria-label": title, on: { click } });
     this.more = button("+ point", "add a point after the chosen one", () => this.addAfter());
-    this.less = button("− point", "remove the chosen point", () => this.remove(this.active));
+    this.less = button("− point", "remove the chosen point", () => this.remove());
     this.foot = el("div", { class: "lab-curve-foot" }, this.readout, this.more, this.less);
     root.className = "lab-curve";
     root.setAttribute("role", "group");
     root.append(this.plot, this.foot);
     this.handles = [];
-    this.plot.addEventListener("dblclick", (event) => this.addAt(event));
+    this.plot.addEventListener("dblclick", (event) => {
+      if (this.points.length && !this.model.get("stale") && !event.target.classList.contains("lab-curve-handle")) this.add(snapped(this.at(event).x, this.model.get("picture").x));
+    });
     this.plot.addEventListener("pointermove", (event) => this.hover(event));
     this.plot.addEventListener("pointerleave", () => this.say());
   }
 
-  /** The picture as it is drawn: while a hand or key moves a handle, its axes stay and the handle is where the hand is. */
-  get picture() {
-    const now = this.model.get("picture");
-    if (!this.moving || !now.handles) return now;
-    const { index, axes, x, y } = this.moving;
-    return { ...now, ...axes, handles: now.handles.map((handle, i) => (i === index ? { ...handle, x, y } : handle)) };
+  get points() {
+    return this.own ?? this.model.get("picture").points ?? [];
+  }
+
+  /** A picture of the kernel is here: its points are the truth again unless the hand is further. */
+  heard() {
+    const picture = this.model.get("picture");
+    if (this.model.get("stale") || !picture.points?.length || (!this.grip && !this.timer && picture.turn === this.turn)) this.own = null;
+    this.draw();
   }
 
   draw() {
-    const picture = this.picture;
-    const empty = !picture.handles;
-    this.root.hidden = empty;
-    if (empty) return;
+    const picture = this.model.get("picture");
+    this.root.hidden = !picture.line;
+    if (this.root.hidden) return;
     this.root.setAttribute("aria-label", this.model.get("title"));
     this.root.classList.toggle("lab-curve-stale", this.model.get("stale"));
     const [width, height] = [this.plot.clientWidth || 300, this.plot.clientHeight || 140];
@@ -101,11 +67,11 @@ class Editor {
     this.drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.drawing.replaceChildren(...this.axes(picture), ...this.curve(picture));
     this.place(picture);
-    const chosen = picture.handles[this.active];
-    this.more.hidden = this.less.hidden = !picture.growable && !picture.handles.some((handle) => handle.removable);
-    this.more.disabled = !picture.growable;
-    this.less.disabled = !chosen?.removable;
-    if (!this.hovering) this.say();
+    const count = this.points.length;
+    this.more.hidden = this.less.hidden = !count;
+    this.more.disabled = this.model.get("stale") || count >= MOST;
+    this.less.disabled = this.model.get("stale") || count < 2;
+    this.say();
   }
 
   px(x, y) {
@@ -145,7 +111,11 @@ class Editor {
   }
 
   curve(picture) {
-    const points = picture.line.filter(([x]) => x <= picture.x.high).map(([x, y]) => {
+    // What is being dragged is drawn as lines between its points until the kernel's curve is here.
+    const { low, high } = picture.x;
+    const own = this.own && [[low, this.own[0][1]], ...this.own, [high, this.own.at(-1)[1]]];
+    const samples = own ?? picture.line;
+    const points = samples.filter(([x]) => x <= picture.x.high).map(([x, y]) => {
       const at = this.px(x, clamp(y, [picture.y.low, picture.y.high]));
       return `${at.x.toFixed(1)},${at.y.toFixed(1)}`;
     });
@@ -161,61 +131,47 @@ class Editor {
 
   // Handles are kept and moved, never made anew: the one that is held must not lose the focus.
   place(picture) {
-    while (this.handles.length < picture.handles.length) this.handles.push(this.newHandle(this.handles.length));
-    for (const spare of this.handles.splice(picture.handles.length)) spare.remove();
-    const places = picture.handles.map(({ x, y }) => this.px(x, y));
-    const shown = spread(places, HANDLE + 4, this.box.right);
-    // Side by side with another one: a thin tie leads back to where it belongs.
-    const moved = places.map((place, i) => [place, shown[i]]).filter(([place, there]) => place.x !== there.x);
-    this.drawing.append(...moved.map(([place, there]) => svg("line", { class: "tie", x1: place.x, y1: place.y, x2: there.x, y2: there.y })));
-    picture.handles.forEach((handle, index) => {
-      const node = this.handles[index];
-      node.style.transform = `translate(${shown[index].x}px, ${shown[index].y}px)`;
-      node.dataset.moves = handle.moves;
-      const [main, reach] = handle.x_reach ? [handle.x, handle.x_reach] : [handle.y, handle.y_reach ?? [handle.y, handle.y]];
-      const words = `${placeWords(handle.x, picture.x)}, value ${valueWords(handle.y, picture.y)}`;
+    const points = this.points;
+    while (this.handles.length < points.length) this.handles.push(this.newHandle(this.handles.length));
+    for (const spare of this.handles.splice(points.length)) spare.remove();
+    this.active = Math.min(this.active, Math.max(0, points.length - 1));
+    points.forEach(([x, y], index) => {
+      const [node, at] = [this.handles[index], this.px(x, clamp(y, [picture.y.low, picture.y.high]))];
+      const [low, high] = reaches(points, index, picture)[0];
+      node.style.transform = `translate(${at.x}px, ${at.y}px)`;
+      node.classList.toggle("lab-curve-chosen", index === this.active);
       const said = {
-        "aria-label": handle.name, "aria-valuetext": words, "aria-valuenow": tidy(main), "aria-valuemin": tidy(reach[0]), "aria-valuemax": tidy(reach[1]),
-        "aria-orientation": handle.x_reach ? "horizontal" : "vertical", "aria-disabled": String(this.model.get("stale")),
+        "aria-label": `point ${index + 1} of ${points.length}`, "aria-valuetext": `${placeWords(x, picture.x)}, value ${valueWords(y, picture.y)}`,
+        "aria-valuenow": x, "aria-valuemin": low, "aria-valuemax": high, "aria-disabled": String(this.model.get("stale")),
       };
       for (const [name, value] of Object.entries(said)) if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
     });
-    if (this.focusNext !== null && this.line.idle) {
-      const wanted = Math.min(this.focusNext, this.handles.length - 1);
-      this.focusNext = null;
-      this.handles[wanted]?.focus();
-    }
   }
 
   newHandle(index) {
-    const end = (event) => this.release(event);
+    const release = () => {
+      this.grip = null;
+      this.heard();
+    };
     const on = {
-      focus: () => this.choose(index),
+      focus: () => {
+        this.active = index;
+        this.draw();
+      },
       keydown: (event) => this.key(event, index),
       pointerdown: (event) => this.grab(event, index),
       pointermove: (event) => this.drag(event),
-      pointerup: end,
-      pointercancel: end,
+      pointerup: release,
+      pointercancel: release,
     };
     const node = el("div", { class: "lab-curve-handle", tabindex: "0", role: "slider", on });
     this.plot.append(node);
     return node;
   }
 
-  choose(index) {
-    this.active = index;
-    this.used = true;
-    this.handles.forEach((node, i) => node.classList.toggle("lab-curve-chosen", i === index));
-    this.draw();
-  }
-
-  /** Under the plot: the place under the pointer, else the chosen handle. */
+  /** Under the plot: the place under the pointer, else what can be done. */
   say(text) {
-    this.hovering = Boolean(text);
-    const handle = this.picture.handles?.[this.active];
-    const growing = this.picture.growable ? "; a double click adds one" : "";
-    const own = () => !this.used ? `drag points, or use arrow keys (shift: further)${growing}` : `${handle.name}: ${valueWords(handle.y, this.picture.y)} at ${placeWords(handle.x, this.picture.x)}`;
-    const words = text ?? (handle ? own() : "");
+    const words = text ?? (this.points.length ? "drag points or use arrow keys; a double click adds one" : "");
     if (this.readout.textContent !== words) this.readout.textContent = words;
     if (!text) this.drawing.querySelector(".cross")?.setAttribute("visibility", "hidden");
   }
@@ -230,10 +186,10 @@ class Editor {
   hover(event) {
     if (this.grip || event.pointerType === "touch" || event.target.classList.contains("lab-curve-handle")) return;
     const { x } = this.at(event);
-    const { x: px } = this.px(x, 0);
-    this.say(`${valueWords(heightAt(this.picture.line, x), this.picture.y)} at ${placeWords(x, this.picture.x)}`);
+    const picture = this.model.get("picture");
+    this.say(`${valueWords(heightAt(picture.line, x), picture.y)} at ${placeWords(x, picture.x)}`);
     const cross = this.drawing.querySelector(".cross");
-    cross?.setAttribute("transform", `translate(${px})`);
+    cross?.setAttribute("transform", `translate(${this.px(x, 0).x})`);
     cross?.setAttribute("visibility", "visible");
   }
 
@@ -243,98 +199,78 @@ class Editor {
     const node = this.handles[index];
     node.focus();
     node.setPointerCapture(event.pointerId);
-    // The handle stays under the finger where it was touched; handles side by side are not where they are drawn.
-    const { x, y } = this.picture.handles[index];
-    const [from, inside] = [this.px(x, y), this.plot.getBoundingClientRect()];
+    // The point stays under the finger where it was touched.
+    const [from, inside] = [this.px(...this.points[index]), this.plot.getBoundingClientRect()];
     this.grip = { index, dx: from.x + inside.left - event.clientX, dy: from.y + inside.top - event.clientY };
   }
 
   drag(event) {
     if (!this.grip) return;
     const { index, dx, dy } = this.grip;
-    const place = this.at({ clientX: event.clientX + dx, clientY: event.clientY + dy });
-    this.moveTo(index, held(this.picture.handles[index], this.picture, place.x, place.y));
-  }
-
-  release(event) {
-    if (!this.grip) return;
-    this.handles[this.grip.index].releasePointerCapture?.(event.pointerId);
-    this.grip = null;
-    this.settle();
+    const picture = this.model.get("picture");
+    const { x, y } = this.at({ clientX: event.clientX + dx, clientY: event.clientY + dy });
+    const [across, up] = reaches(this.points, index, picture);
+    this.change(this.points.with(index, [snapped(x, picture.x, across), snapped(y, picture.y, up)]));
   }
 
   key(event, index) {
     if (event.ctrlKey || event.metaKey || event.altKey || this.model.get("stale")) return;
-    const handle = this.picture.handles[index];
-    if ((event.key === "Delete" || event.key === "Backspace") && handle.removable) this.remove(index);
-    else if ((event.key === "+" || event.key === "Insert") && this.picture.growable) this.addAfter();
+    if (event.key === "Delete" || event.key === "Backspace") this.remove();
     else {
-      const place = keyed(handle, this.picture.x, this.picture.y, event.key, event.shiftKey);
-      if (!place) return;
-      this.moveTo(index, place);
+      const moved = keyed(this.points, index, this.model.get("picture"), event.key, event.shiftKey);
+      if (!moved) return;
+      this.change(this.points.with(index, moved));
     }
     event.preventDefault();
     event.stopPropagation();
   }
 
-  moveTo(index, { x, y }) {
-    const now = this.picture.handles[index];
-    if (now.x === x && now.y === y) return;
-    const axes = this.moving?.axes ?? { x: this.picture.x, y: this.picture.y };
-    this.moving = { index, axes, x, y };
-    this.hovering = false;
-    this.line.send({ type: "move", handle: index, x, y });
-    this.draw();
-  }
-
   addAfter() {
-    const { handles, x } = this.picture;
-    const from = handles[this.active]?.x ?? 0;
-    // In the middle of the piece that follows; after the last handle, of the one before it.
-    const places = [...handles.map((handle) => handle.x), x.end ?? x.high];
-    const next = places.find((place) => place > from) ?? Math.max(0, ...places.filter((place) => place < from));
+    // In the middle of the piece that follows; after the last point, of the one before it.
+    const [points, { end, high }] = [this.points, this.model.get("picture").x];
+    const from = points[this.active][0];
+    const next = [...points.map(([x]) => x), end ?? high].find((x) => x > from) ?? points[Math.max(0, this.active - 1)][0];
     this.add((from + next) / 2);
   }
 
-  addAt(event) {
-    if (!this.picture.growable || event.target.classList.contains("lab-curve-handle")) return;
-    const { x } = this.picture;
-    this.add(held({ x_reach: [x.low, x.high], y_reach: null }, this.picture, this.at(event).x, 0).x);
-  }
-
   add(x) {
-    this.focusNext = this.picture.handles.filter((handle) => handle.x <= x).length;
-    this.line.send({ type: "add", x });
+    const points = this.points;
+    if (points.length >= MOST) return;
+    const index = points.filter(([place]) => place <= x).length;
+    this.change(points.toSpliced(index, 0, [x, heightAt(points, x)]));
+    this.handles[index].focus();
   }
 
-  remove(index) {
-    this.focusNext = Math.max(0, index - 1);
-    this.line.send({ type: "remove", handle: index });
+  remove() {
+    if (this.points.length < 2) return;
+    this.change(this.points.toSpliced(this.active, 1));
+    this.handles[Math.max(0, this.active - 1)].focus();
   }
 
-  /** Once nobody holds a handle and every answer is there, the kernel's picture is the whole truth again. */
-  settle() {
-    if (this.grip || !this.line.idle) return;
-    this.moving = null;
+  change(points) {
+    this.own = points;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.timer = 0;
+      this.turn += 1;
+      this.model.send({ turn: this.turn, places: this.own.map(([x]) => x), values: this.own.map(([, y]) => y) });
+    }, REST_MS);
     this.draw();
   }
 }
 
 function render({ model, el: root }) {
   const editor = new Editor(model, root);
-  const redraw = () => editor.draw();
-  const heard = (message) => {
-    if (message?.type === "done") editor.line.answered(message.turn);
-  };
-  model.on("change:picture change:title change:stale", redraw);
-  model.on("msg:custom", heard);
-  const watcher = new ResizeObserver(redraw);
+  editor.turn = model.get("picture").turn ?? 0;
+  const heard = () => editor.heard();
+  model.on("change:picture change:title change:stale", heard);
+  const watcher = new ResizeObserver(() => editor.draw());
   watcher.observe(editor.plot);
-  redraw();
+  editor.draw();
   return () => {
     watcher.disconnect();
-    model.off("change:picture change:title change:stale", redraw);
-    model.off("msg:custom", heard);
+    clearTimeout(editor.timer);
+    model.off("change:picture change:title change:stale", heard);
   };
 }
 
