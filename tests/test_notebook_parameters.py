@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.documents import ROOT, code_cells
-from workbench.base.errors import RecipeError, WorkbenchError
+from workbench.base.errors import WorkbenchError
 
 FOLDER = ROOT / "notebooks"
 
@@ -21,15 +21,11 @@ FOLDER = ROOT / "notebooks"
         ("10_train", {"overrides": 5}, "changes are a list of PATH=VALUE texts"),
         ("10_train", {"target_loss": "abc"}, "target_loss: 'abc' is no held-out loss; give nats, such as 6.5, or none"),
         ("10_train", {"seed": "x"}, "seed: must be a whole number"),
-        ("00_quickstart", {"budget": 0}, "budget: 0 has no unit"),
         ("00_quickstart", {"overrides": 5}, "changes are a list of PATH=VALUE texts"),
         ("20_race", {"seeds": "two"}, "seeds: 'two' is neither a number of seeds nor a list of them"),
-        ("20_race", {"budget": 0}, "budget: 0 has no unit"),
-        ("22_sweep", {"seeds": "two"}, "seeds: 'two' is neither a number of seeds nor a list of them"),
         ("22_sweep", {"points": "two"}, "runs: how many points is a whole number"),
         ("40_pld", {"overrides": 5}, "changes are a list of PATH=VALUE texts"),
         ("41_lans", {"rows": ["abc"]}, "data.batch_size.kind: unknown value 'abc'"),
-        ("41_lans", {"rows": "abc"}, "data.batch_size.kind: unknown value 'abc'"),
         ("42_mslt", {"overrides": 5}, "changes are a list of PATH=VALUE texts"),
         ("43_execution", {"budget": 0}, "budget: 0 has no unit"),
     ],
@@ -51,12 +47,3 @@ def test_parameters_of_the_wrong_kind_are_refused_before_anything_trains(
 def _executed(cells: list[str], names: dict[str, Any]) -> None:
     for cell in cells:
         exec(cell, names)
-
-
-def test_wrong_request_says_what_is_legal() -> None:
-    """Here: that papermill shows what a cell raised is seen above, and a kernel takes seconds."""
-    cells = {cell.id: cell.source for cell in code_cells(FOLDER / "10_train.ipynb")}
-    names: dict[str, Any] = {}
-    exec(cells["parameters"], names)
-    with pytest.raises(RecipeError, match="did you mean 'fast'"):
-        exec(cells["compose"], names | {"preset": "fsat"})

@@ -118,34 +118,6 @@ def test_a_forward_of_somebody_elses_is_called_and_comes_back() -> None:
     assert model.layers[0].forward is theirs
 
 
-class Between(Chain):
-    """What a model may do between its layers, in a way that leaves the values as they are."""
-
-    def __init__(self, between: str) -> None:
-        super().__init__()
-        self.between = between
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for layer in self.layers:
-            out = layer(x)
-            x = {"sum": lambda x, y: x + 0 * y, "written": lambda x, y: y.add_(0), "": lambda x, y: y}[self.between](
-                x, out
-            )
-        return x
-
-
-@pytest.mark.parametrize(("between", "changed"), [("sum", 1), ("written", 1), ("", None)])
-def test_what_a_model_does_between_its_layers_is_seen(between: str, changed: int | None) -> None:
-    model = Between(between)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        with Watched(list(model.layers)) as watched:
-            model(torch.randn(2, 4))
-    assert watched.changed == changed
-    assert ("not called with the output of layer 1" in watched.change()) == bool(changed)
-
-
 def test_a_pass_is_watched() -> None:
     model = Chain()
     with Watched(list(model.layers)) as watched:

@@ -65,15 +65,6 @@ def test_bounds_units_and_types_are_told(capsys: pytest.CaptureFixture[str]) -> 
     }
 
 
-def test_people_get_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["choices", "depth"])
-    said = capsys.readouterr().out
-    assert "progressive_drop" in said
-    assert "theta = 0.5" in said
-    main(["choices"])
-    assert "theta" not in capsys.readouterr().out
-
-
 def test_presets_are_listed_and_legal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["presets", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

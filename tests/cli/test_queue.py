@@ -22,7 +22,6 @@ from workbench.launchers.queue.outlook import training_now
 from workbench.launchers.queue.queue_folder import Queue
 from workbench.launchers.queue.turn import Turn, enter
 from workbench.store.folder import RunFolder
-from workbench.store.labels import label
 from workbench.store.state import write_state
 
 A, B = "20260101-000000-a", "20260101-000000-b"
@@ -53,14 +52,6 @@ def test_what_trains_and_what_waits_is_listed(capsys: pytest.CaptureFixture[str]
     assert [each["run"] for each in said["waiting"]] == [A, B]
     assert (said["cores"], said["threads"], said["training"][0]["name"]) == (1, 1, "t")
     assert (said["waiting"][1]["position"], said["waiting"][1]["expected_start_seconds"]) == (2, None)
-
-
-def test_a_run_that_was_renamed_is_listed_by_its_new_name(busy: list[Turn], capsys: pytest.CaptureFixture[str]) -> None:
-    label(busy[1].ticket.run, name="renamed")
-    assert main(["queue"]) == 0
-    assert f"  {A}  renamed of " in capsys.readouterr().out
-    assert main(["queue", "list", "--json"]) == 0
-    assert [each["name"] for each in json.loads(capsys.readouterr().out)["waiting"]] == ["renamed", "b"]
 
 
 def test_a_paused_run_trains_not_and_keeps_its_cores_and_one_that_is_done_is_ending(

@@ -51,8 +51,6 @@ def test_a_dry_run_says_how_the_budget_is_divided(
         (["fast", "--budget", "1 hour", "--axis", "rates"], "did you mean 'rate'"),
         (["fast", "--budget", "1 hour", "--axis", "learning_rate"], "work, too: --over optimizer.lr=1e-4..1e-2"),
         (["fast", "--budget", "1 hour", "--axis", "rate", "--over", "optimizer.lr=1"], "take one"),
-        (["fast", "--budget", "1 hour", "--over", "optimizer.lr"], "is not PATH=VALUES"),
-        (["fsat", "--budget", "1 hour"], "did you mean 'fast'"),
         (["nope", "--cancel"], "no tuning 'nope'; tunings here: none"),
         (["--show"], "which tuning? Here: none"),
     ],

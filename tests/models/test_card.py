@@ -41,17 +41,6 @@ def test_numbers_are_those_of_the_exported_step() -> None:
     assert "not evaluated" in model_card(presets.gpt_tiny(), {}, FACTS, "WorkbenchForCausalLM", True)
 
 
-def test_a_recipe_that_alone_does_not_train_it_again_does_not_claim_so() -> None:
-    again = "`workbench train --recipe recipe.json` trains it again"
-    assert again in model_card(presets.gpt_tiny(), SAID, FACTS, "X", True)
-    steered = {"steered": "optimizer.lr 0.003 → 0.02 at step 4"}
-    card = model_card(presets.gpt_tiny(), SAID, FACTS, "X", True, steered)
-    assert again not in card
-    assert "| steered | optimizer.lr 0.003 → 0.02 at step 4 |" in card
-    assert "`recipe.json` alone does not train it again" in card
-    assert "`workbench notebook r1`" in card
-
-
 def test_a_run_of_before_claims_nothing() -> None:
     card = model_card(presets.bert_tiny(), {**SAID, "score": None}, FACTS, "WorkbenchForMaskedLM", True)
     assert "| 80/10/10 score | 3.2500 nats at step 10 |" in card

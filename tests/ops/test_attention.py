@@ -60,23 +60,6 @@ def test_dropout_keeps_the_mean(name: str) -> None:
     torch.testing.assert_close(dropped.mean(0), full[0], rtol=0, atol=0.06)
 
 
-def test_the_mask_blocks_other_documents_and_the_future() -> None:
-    bias = document_bias(torch.tensor([[0, 0, 1]]), True, torch.float32)[0, 0]
-    assert (bias == 0).tolist() == [[True, False, False], [True, True, False], [False, False, True]]
-    assert (bias[bias != 0] == -torch.inf).all()
-
-
 def test_an_unknown_name_names_the_legal_ones() -> None:
     with pytest.raises(ValueError, match=r"execution.attention: unknown value 'flash'; legal: plain, sdpa"):
         attention_named("flash")
-
-
-def test_dropout_on_a_cpu_is_that_of_the_plain_form() -> None:
-    q, k, v = (torch.randn(2, 2, 8, 4) for _ in range(3))
-    bias = torch.zeros(2, 1, 8, 8)
-    results = []
-    for name in ("plain", "sdpa"):
-        torch.manual_seed(3)
-        results.append(ATTENTION[name](q, k, v, bias, 0.5))
-    assert torch.equal(*results)
-    assert not torch.allclose(results[0], ATTENTION["plain"](q, k, v, bias, 0.0))

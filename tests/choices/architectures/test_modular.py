@@ -235,18 +235,6 @@ def test_local_and_global_layers_are_two_graphs(positions: str) -> None:
     assert counters["stats"]["unique_graphs"] == 3  # two kinds of blocks and the final norm
 
 
-@every_kind
-def test_an_untied_head_owns_its_matrix(kind: type[Modular]) -> None:
-    choice = kind(**SMALL, tied=False)
-    stack = build(choice)
-    head = choice.build_head(stack)
-    shapes = {name: tuple(p.shape) for name, p in head.named_parameters()}
-    assert shapes["matrix"] == (VOCABULARY.size, 16)
-    head(torch.randn(3, 16)).square().sum().backward()
-    assert head.matrix.grad.any()
-    assert stack.embedding.weight.grad is None
-
-
 def test_impossible_combinations_name_the_way_out() -> None:
     with pytest.raises(ValueError, match=r"architecture.positions: objective 'masked' sees both sides.*choose 'rope'"):
         Recipe(architecture={"kind": "pre_ln", "positions": "none"})

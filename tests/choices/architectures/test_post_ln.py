@@ -23,11 +23,3 @@ def test_norms_and_biases_are_as_published() -> None:
     assert len(norms) == 3
     assert all(norm.eps == EPS and norm.bias is not None for norm in norms)
     assert all(module.bias is not None for module in stack.modules() if isinstance(module, torch.nn.Linear))
-
-
-def test_positions_restart_in_every_document() -> None:
-    stack = PostLN(layers=1, width=32, heads=4, dropout=0).build(VOCABULARY, 16, causal=False, attention="plain")
-    piece = documents(6)[0]
-    batch = pack([piece, piece])
-    x = stack.embed(batch.tokens_BT, batch)
-    assert torch.equal(x[0, :6], x[0, 6:])

@@ -5,7 +5,6 @@ import torch
 
 from tests.choices.architectures.packing import VOCABULARY, documents, pack
 from workbench.choices.architectures.pre_ln import PreLN
-from workbench.recipes.recipe import Recipe
 
 
 def test_no_biases_and_projections_into_the_stream_start_small() -> None:
@@ -21,12 +20,6 @@ def test_rotary_tables_are_not_saved() -> None:
     stack = PreLN(layers=1, width=32, heads=4).build(VOCABULARY, 32, causal=False, attention="plain")
     assert not {"cos", "sin"} & stack.state_dict().keys()
     assert stack.positions is None
-
-
-def test_odd_heads_cannot_rotate() -> None:
-    with pytest.raises(ValueError, match=r"architecture.heads: 12 heads of width 3 cannot rotate pairs"):
-        Recipe(architecture={"kind": "pre_ln", "width": 36, "heads": 12})
-    assert Recipe(architecture={"kind": "pre_ln", "width": 36, "heads": 12, "positions": "learned"})
 
 
 def test_the_paper_s_formula() -> None:

@@ -20,11 +20,3 @@ def test_against_one_head_at_a_time() -> None:
                 weights = (k[row, seen, part] @ q[row, t, part] / 2).softmax(0)
                 mixed[row, t, part] = weights @ v[row, seen, part]
     torch.testing.assert_close(layer(x, context), layer.out(mixed), rtol=1e-4, atol=1e-5)
-
-
-def test_probability_dropout_acts_while_training() -> None:
-    layer, x = SelfAttention(12, 3, False, "plain", dropout=0.5), torch.randn(2, 5, 12)
-    context = BlockContext(document_bias(torch.zeros(2, 5), False, torch.float32))
-    assert not torch.equal(layer(x, context), layer(x, context))
-    layer.eval()
-    assert torch.equal(layer(x, context), layer(x, context))

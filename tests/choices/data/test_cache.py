@@ -8,7 +8,7 @@ import time
 import pytest
 
 from workbench.base.errors import DataError
-from workbench.choices.data.cache import cache_entry, cached_documents, key_of
+from workbench.choices.data.cache import cache_entry, cached_documents
 
 
 def quiet(line: str) -> None:
@@ -67,11 +67,6 @@ def test_the_second_waits_and_says_so(cache):
     assert said == ["another process is preparing the same data; waiting for it"]
 
 
-def test_keys():
-    assert key_of({"a": 1, "b": [2]}) == key_of({"b": [2], "a": 1})
-    assert key_of({"a": 1}) != key_of({"a": 2})
-
-
 TEXTS = [((), "one"), (("package", "module"), "two\nlines"), ((), "Größe 🙂"), ((), "half a pair \ud800"), ((), "")]
 
 
@@ -83,13 +78,3 @@ def test_documents_are_kept_as_they_are():
     assert list(again) == TEXTS
     other = cached_documents("area", {"a": 2}, lambda: iter([((), "other")]), said.append)
     assert list(other) == [((), "other")]
-
-
-def test_a_source_that_breaks_off_leaves_nothing(cache):
-    def breaks():
-        yield (), "one"
-        raise DataError("broke off")
-
-    with pytest.raises(DataError, match="broke off"):
-        cached_documents("area", {}, breaks, lambda line: None)
-    assert [path.suffix for path in (cache / "area").iterdir()] == [".lock"]

@@ -203,15 +203,7 @@ def test_missing_package_names_the_extra(tmp_path, monkeypatch, name, package):
 
 
 @pytest.mark.parametrize(
-    ("encoding", "name"),
-    [
-        ("utf-16", "utf-16"),
-        ("utf-16-le", "utf-16le"),
-        ("utf-16-be", "utf-16be"),
-        ("utf-32", "utf-32"),
-        ("latin1", "latin1"),
-        ("cp1252", "cp1252"),
-    ],
+    ("encoding", "name"), [("utf-16", "utf-16"), ("utf-16-le", "utf-16le"), ("utf-32", "utf-32"), ("cp1252", "cp1252")]
 )
 def test_text_of_another_encoding_is_told_its_name(tmp_path: Path, encoding: str, name: str) -> None:
     text = "some text, and caf\xe9\n" + "\u201cquoted\u201d\n" * (encoding == "cp1252")

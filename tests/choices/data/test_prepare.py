@@ -115,14 +115,6 @@ def test_what_is_not_prepared_is_named_anew_only_when_the_cache_has_changed(corp
     assert is_prepared(other)
 
 
-def test_changed_file_is_prepared_again(corpus, sentences):
-    before = prepare(data_of(corpus), quiet)
-    with corpus.open("a") as file:
-        file.writelines(json.dumps({"text": text}) + "\n" for text in sentences(100, seed=1))
-    after = prepare(data_of(corpus), quiet)
-    assert after.train.documents + after.heldout.documents == before.train.documents + before.heldout.documents + 100
-
-
 def damage_bit(entry: Path) -> None:
     ids = bytearray((entry / "train.ids.bin").read_bytes())
     ids[100] ^= 1
