@@ -44,11 +44,6 @@ def test_wrong_requests_name_what_was_meant(
     assert error in capsys.readouterr().err
 
 
-def test_what_is_not_there_is_not_removed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["engines", "remove", "onnxruntime", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"name": "onnxruntime", "removed": False}
-
-
 @pytest.mark.process
 def test_a_python_without_wheels_is_refused(
     nothing_installed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

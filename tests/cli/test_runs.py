@@ -145,13 +145,6 @@ def test_a_run_that_ended_is_not_asked(alive: RunFolder, capsys: pytest.CaptureF
     assert "budget is spent" in capsys.readouterr().err
 
 
-def test_a_resume_of_what_is_going_already_is_refused(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
-    write_state(alive, status="starting", attempt=2)
-    assert main(["resume", alive.id, "--runs", str(alive.path.parent)]) == 2
-    assert "is starting, attempt 2: it needs no resume" in capsys.readouterr().err
-    assert control.pending(alive) == []
-
-
 def test_an_empty_log_says_so(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["log", alive.id, "--runs", str(alive.path.parent)]) == 0
     assert capsys.readouterr().out == f"run '{alive.id}' has logged nothing yet\n"

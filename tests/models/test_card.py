@@ -41,12 +41,6 @@ def test_numbers_are_those_of_the_exported_step() -> None:
     assert "not evaluated" in model_card(presets.gpt_tiny(), {}, FACTS, "WorkbenchForCausalLM", True)
 
 
-def test_a_run_of_before_claims_nothing() -> None:
-    card = model_card(presets.bert_tiny(), {**SAID, "score": None}, FACTS, "WorkbenchForMaskedLM", True)
-    assert "| 80/10/10 score | 3.2500 nats at step 10 |" in card
-    assert "| learned | not known |" in card
-
-
 def test_only_our_own_classes_ask_for_an_import() -> None:
     own, theirs = (model_card(presets.bert_tiny(), SAID, FACTS, "BertForMaskedLM", own) for own in (True, False))
     assert "import workbench.transformers" in own

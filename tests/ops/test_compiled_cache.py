@@ -111,13 +111,6 @@ def test_a_compiler_that_lacks_instructions_is_asked_every_time(asked: list[str]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_word_of_ones_own_about_instructions_stands(asked: list[str], tmp_path: Path) -> None:
-    config.cpp.vec_isa_ok = False
-    probe_instructions(tmp_path)
-    assert config.cpp.vec_isa_ok is False
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_nobody_is_asked_for_instructions_where_nothing_is_compiled(asked: list[str], tmp_path: Path) -> None:
     with dynamo_config.patch(disable=True):
         probe_instructions(tmp_path)

@@ -102,14 +102,6 @@ def test_what_was_measured_in_a_slow_moment_is_contradicted_in_a_quick_one(tmp_p
     assert recheck(one, tmp_path) is None
 
 
-def test_a_busy_moment_contradicts_nothing(tmp_path: Path, machine: Machine) -> None:
-    one = benchmark(machine)
-    one.seconds(tmp_path)
-    busy(machine, 5.0)
-    assert recheck(one, tmp_path) is None
-    assert one.recalled(tmp_path) == pytest.approx(TRUE)
-
-
 @pytest.mark.parametrize(
     "wrong", [{"a": 0.1, "b": 0.014}, {"a": 0.014, "b": 0.010}, {"a": 0.010, "b": 0.001}, {"a": 1e3, "b": 1e3}], ids=str
 )

@@ -129,9 +129,3 @@ def test_rows_longer_than_the_model_are_refused(kind: str) -> None:
     backbone, batch = build(registry("architecture")[kind](**SMALL)), pack(documents(49))
     with pytest.raises(ValueError, match="rows of 49 tokens do not fit a model built for 48"):
         backbone(batch.tokens_BT, batch, FULL)
-
-
-@pytest.mark.parametrize("kind", sorted(registry("architecture")))
-def test_unknown_attention_names_the_legal_ones(kind: str) -> None:
-    with pytest.raises(ValueError, match=r"execution.attention: unknown value 'sdpaa'; did you mean 'sdpa'\?"):
-        build(registry("architecture")[kind](**SMALL), attention="sdpaa")

@@ -255,14 +255,6 @@ def test_every_number_of_heads_that_is_offered_works(width: int, heads: int) -> 
     assert all(Recipe(architecture={**shape, "heads": each}) for each in offered)
 
 
-def test_where_no_number_of_heads_works_the_nearest_widths_are_named() -> None:
-    shape = {"kind": "pre_ln", "positions": "rope", "heads": 2}
-    with pytest.raises(ValueError, match=r"no number of heads works .* change the width, for example to 64 or 68"):
-        Recipe(architecture={**shape, "width": 65})
-    assert all(Recipe(architecture={**shape, "width": width}) for width in (64, 68))
-    assert Recipe(architecture={**shape, "width": 65, "heads": 5, "positions": "alibi"})
-
-
 def test_a_batch_without_any_cls_resets_nothing() -> None:
     stack = build(PreLN(**SMALL, positions="tupe_a"))
     tokens = torch.full((1, 8), 99)

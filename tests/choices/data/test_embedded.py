@@ -84,12 +84,6 @@ def test_repetitions_go():
     assert remaining([sentence("bert") * 4], [sentence("roberta") * 4]) == 1
 
 
-def test_letters_of_any_language_make_words():
-    other = "été " * 40, "êta " * 40
-    assert remaining([f"the {other[0]}"], [f"the {other[1]}"]) == 2
-    assert remaining([f"ÉTÉ-12 {other[0]}"], [f"été 24 {other[0]}"]) == 1
-
-
 def test_shingles_are_values_of_a_polynomial_within_each_paragraph():
     random = Random(0)
     for paragraphs in ([], [[1] * 7], [[(1 << 32) - 1] * 90, [], [5] * 8], *(

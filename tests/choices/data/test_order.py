@@ -91,10 +91,3 @@ def test_permutations_are_frozen():
     assert shuffled(0, 0, 0, 8).tolist() == [0, 2, 1, 5, 4, 3, 6, 7]
     assert shuffled(2**31 - 1, 9, 1, 8).tolist() == [7, 4, 0, 6, 3, 2, 1, 5]
     assert sorted(shuffled(5, 5, 0, 1000).tolist()) == list(range(1000))
-
-
-def test_a_document_longer_than_many_rows_goes_on_in_the_next(make_store):
-    order = RowOrder(make_store([1000]), 64, seed=0)
-    batch = order.batch(np.arange(order.rows))
-    assert (batch.documents_BT == 0).all()
-    assert torch.equal(batch.positions_BT, torch.arange(64).expand(order.rows, 64))

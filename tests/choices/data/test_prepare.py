@@ -238,16 +238,6 @@ def test_text_that_looks_like_a_special_token_is_text(tmp_path, sentences):
         assert not np.isin(inside, special).any()
 
 
-def test_width_of_an_id(corpus):
-    assert prepare(data_of(corpus), quiet).train.ids_N.dtype == np.uint16
-    wide = data_of(corpus, tokenizer={"kind": "trained", "vocabulary_size": 65_600})
-    prepared = prepare(wide, quiet)
-    assert prepared.train.ids_N.dtype == np.uint32
-    # The shape of a model is as asked for, however little there was to learn.
-    assert prepared.vocabulary.size == 65_600
-    assert prepared.vocabulary.used < 1000
-
-
 @pytest.mark.parametrize("algorithm", ["wordpiece", "bpe"])
 def test_bytes_of_heldout_tokens_sum_to_their_documents(tmp_path, sentences, algorithm, monkeypatch):
     texts = [f"  {text}\n\tGrüße — 日本 🙂🙂 \x00 end  \n" for text in sentences(60)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workbench.base.errors import DataError
-from workbench.choices.data.reading import cut_text, format_of, legal_endings, read_documents
+from workbench.choices.data.reading import cut_text, format_of, read_documents
 
 
 def test_text_is_cut_at_blank_lines_and_nothing_is_lost():
@@ -30,10 +30,6 @@ def test_text_is_cut_at_blank_lines_and_nothing_is_lost():
 )  # fmt: skip
 def test_format_by_name(name, kind):
     assert format_of(Path(name)) == kind
-
-
-def test_every_legal_ending_is_known():
-    assert all(format_of(Path(f"a{ending}")) for ending in legal_endings())
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):

@@ -88,8 +88,3 @@ def test_a_sample_of_the_runs_finds_long_repetitions(monkeypatch: pytest.MonkeyP
     left, repeats = filtered(copied, [f"{a}\n{b}" for a, b in zip(own, copied * 10, strict=True)][:40])
     assert left == own[:40]
     assert repeats.overlap == 0
-
-
-def test_nothing_to_compare() -> None:
-    assert filtered([], [])[0] == []
-    assert filtered(["a text"], ["short"])[0] == ["short"]

@@ -62,12 +62,6 @@ def test_one_source_alone_is_split_by_its_modules_then_by_documents():
     assert 0.05 <= shares(choose_split(single, 0.1), single) <= 0.2
 
 
-def test_documents_without_sources_are_split_by_their_text():
-    split = choose_split([((), text) for _, text in DOCUMENTS], 0.1)
-    assert split == Split(0.1, "document")
-    assert next(split.sides((), DOCUMENTS[5][1])).heldout == is_heldout(DOCUMENTS[5][1], 0.1)
-
-
 def test_one_document_is_split_in_parts_and_what_stays_together_is_one_document():
     draw = random.Random(0)
     text = " ".join("word%d" % draw.randrange(10**6) for _ in range(200_000))  # noqa: UP031

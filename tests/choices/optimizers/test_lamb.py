@@ -180,14 +180,6 @@ def test_pre_normalising_counts_the_gradients_of_all_groups() -> None:
     assert float(first.grad[0, 0]) == 3.0, "gradients are not changed"
 
 
-def test_short_gradients_are_not_stretched() -> None:
-    weight = nn.Parameter(torch.ones(2, 2))
-    weight.grad = torch.full((2, 2), 0.25)
-    optimizer = LAMB([weight], lr=0.1, pre_normalise=True)
-    optimizer.step()
-    torch.testing.assert_close(optimizer.state[weight]["exp_avg"], torch.full((2, 2), 0.025))
-
-
 def test_the_groups_mark_decides_what_is_a_vector() -> None:
     """A matrix that is marked as not decaying has no ratio; a vector marked as decaying has one."""
     plain, scaled = nn.Parameter(torch.full((4, 4), 3.0)), nn.Parameter(torch.full((16,), 3.0))

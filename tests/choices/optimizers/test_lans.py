@@ -113,17 +113,6 @@ def test_no_tensor_moves_by_more_than_lr_of_its_norm(weight_decay: float) -> Non
             assert float((new.detach() - old).norm()) <= 0.02 * float(old.norm()) * (1 + 1e-4)
 
 
-@pytest.mark.usefixtures("either")
-def test_trust_ratio_is_the_norms_quotient() -> None:
-    parameter = nn.Parameter(torch.tensor([3.0, 4.0]).repeat(10_000))
-    optimizer = LANS([parameter], lr=0.1, weight_decay=0.0)
-    # Large enough that eps is nothing beside the normalised elements, 1/141 each.
-    parameter.grad = torch.tensor([1.0, -1.0]).repeat(10_000)
-    optimizer.step()
-    # At the first step r = sign(g) up to eps: norm sqrt(20,000).
-    assert float(optimizer.state[parameter]["trust_ratio"]) == pytest.approx(5 / math.sqrt(2), rel=1e-3)
-
-
 @pytest.mark.parametrize(("setting", "value"), [("eps", 0.0), ("betas", (1.0, 0.9)), ("betas", (0.9, 1.5))])
 def test_settings_out_of_range_are_refused(setting: str, value: object) -> None:
     settings = {"lr": 0.1, setting: value}

@@ -68,13 +68,6 @@ def test_roles_by_place_and_shape() -> None:
     assert by[("vector", 1, False)] == [*(block + name for name in vectors), "dense.bias"]
 
 
-def test_a_model_without_blocks_has_matrices_too() -> None:
-    matrix, embedding, vector = parameter_groups(nn.ModuleList([net(), nn.Linear(3, 5)]), 0.1)
-    assert (matrix["role"], matrix["names"]) == ("matrix", ["1.weight"])
-    assert (embedding["role"], embedding["names"]) == ("embedding", ["0.embedding.weight"])
-    assert vector["role"] == "vector"
-
-
 def test_fewer_heads_for_keys_than_for_queries_stay_one_matrix() -> None:
     model = nn.ModuleDict({"qkv": nn.Linear(4, 8, bias=False)})
     assert [group["parts"] for group in parameter_groups(model, 0.0)] == [1]

@@ -145,17 +145,6 @@ def test_stacked_matrices_move_as_if_they_were_stored_apart(transposed: bool) ->
     torch.testing.assert_close(one.detach().t() if transposed else one.detach(), together, rtol=1e-3, atol=1e-3)
 
 
-def test_all_zero_gradients_at_the_start_do_no_harm() -> None:
-    """Matrices in front of a zero-initialised one get them at the first step."""
-    weight = nn.Parameter(normal(6, 4))
-    optimizer = SoapOptimizer([weight], lr=0.01, every=1)
-    for step in range(5):
-        weight.grad = torch.zeros(6, 4) if step < 2 else normal(6, 4, seed=step)
-        optimizer.step()
-    assert torch.isfinite(weight).all()
-    assert not torch.equal(weight.detach(), normal(6, 4))
-
-
 @pytest.mark.parametrize("dead", [0.3, 0.9, 0.99])
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 1e-10])
 def test_zero_columns_leave_bases_orthonormal_and_steps_finite(dead: float, scale: float) -> None:
