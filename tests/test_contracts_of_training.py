@@ -12,7 +12,7 @@ from tests.test_contracts import CPU, VOCABULARY, every_objective, every_optimiz
 from workbench.choices.choice import registry
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.objective import Objective, TrainingModel
+from workbench.choices.objectives.objective import Builder, Objective, TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
 from workbench.recipes.recipe import Recipe
 
@@ -157,8 +157,7 @@ def training_model(kind: str) -> TrainingModel:
     recipe = Recipe(objective=kind, architecture={"kind": "pre_ln", "layers": 2, "width": 32, "heads": 2})
     objective = recipe.objective
     assert isinstance(objective, Objective)
-    backbone = recipe.architecture.build(VOCABULARY, 16, causal=objective.causal, attention="plain")
-    return objective.build(backbone, recipe.architecture, VOCABULARY, seed=3)
+    return objective.build(Builder(recipe.architecture, VOCABULARY, 16, 3, objective.causal))
 
 
 class Watcher(nn.Module):

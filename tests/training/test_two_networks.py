@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from workbench.choices.architectures.architecture import Architecture, Backbone
-from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.architectures.architecture import Backbone
+from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.masked import Masked, MaskedModel
-from workbench.choices.objectives.objective import Loss, Objective, TrainingModel
+from workbench.choices.objectives.objective import Builder, Loss, Objective, TrainingModel
 from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe
 from workbench.training import checkpoint
@@ -28,11 +28,12 @@ class Replaced(Objective):
     """Find the tokens that a generator of one layer has replaced."""
 
     kind: Literal["replaced"] = "replaced"
+    listed: ClassVar[bool] = False  # a registered choice would need a card
 
-    def build(self, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int) -> TrainingModel:
-        small: Any = architecture.model_copy(update={"layers": 1})
-        inner = small.build(vocabulary, 32, causal=False, attention="plain")
-        return ReplacedModel(self, backbone, MaskedModel(Masked(), inner, small, vocabulary, seed))
+    def build(self, builder: Builder) -> TrainingModel:
+        small: Any = builder.architecture.model_copy(update={"layers": 1})
+        # The discriminator first: its weights are drawn first.
+        return ReplacedModel(self, builder.backbone(), MaskedModel(Masked(), builder, small))
 
     def labelled_fraction(self, progress: Progress) -> float:
         return 0.15

@@ -12,7 +12,7 @@ from workbench.choices.data.batch_rules.as_scheduled import AsScheduled
 from workbench.choices.data.data import Data
 from workbench.choices.data.tokenizers.trained import TrainedTokenizer
 from workbench.choices.data.tokens import Vocabulary
-from workbench.choices.objectives.objective import Objective, TrainingModel
+from workbench.choices.objectives.objective import Builder, Objective, TrainingModel
 from workbench.choices.progress import Progress
 
 
@@ -66,7 +66,7 @@ class OwnLoss(Objective):
     kind: Literal["own_loss"] = "own_loss"
     loss: str = knob("", "name of the function, or `model(**batch).loss`")
 
-    def build(self, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int) -> TrainingModel:
+    def build(self, builder: Builder) -> TrainingModel:
         """Impossible, whatever the states (B, T, D): the loss was an object.
 
         Raises:

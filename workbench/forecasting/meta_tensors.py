@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.execution import recompute_operations
-from workbench.choices.objectives.objective import Objective, TrainingModel
+from workbench.choices.objectives.objective import Builder, Objective, TrainingModel
 
 _one_at_a_time = threading.Lock()
 
@@ -105,10 +105,10 @@ def meta_model(spec: ModelSpec) -> TrainingModel:
     """The model with its head on the meta device: shapes of any size, no memory. Shared, so never to be changed."""
     architecture, objective, vocabulary, longest, attention, head, operations = spec
     with torch.device("meta"):
-        backbone = architecture.build(vocabulary, longest, causal=objective.causal, attention=attention)
-        model = objective.build(backbone, architecture, vocabulary, 0)
+        model = objective.build(Builder(architecture, vocabulary, longest, 0, objective.causal, attention))
     model.lay_out(head, "removed")
-    recompute_operations(backbone, operations)
+    for stack in model.stacks().values():
+        recompute_operations(stack, operations)
     return model
 
 

@@ -15,7 +15,7 @@ from workbench.choices.data.tokens import PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.engine import Engine
 from workbench.choices.objectives.heldout import HeldoutSet
-from workbench.choices.objectives.objective import TrainingModel
+from workbench.choices.objectives.objective import Builder, TrainingModel
 from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import at
@@ -153,8 +153,8 @@ def build_model(recipe: Recipe, architecture: Architecture, vocabulary: Vocabula
     # Drawn on the CPU and placed, because a GPU's generator gives other numbers for the same seed.
     torch.manual_seed(recipe.seed)
     causal, attention = recipe.objective.causal, engine.attention
-    backbone = architecture.build(vocabulary, recipe.data.longest, causal=causal, attention=attention)
-    return engine.place(recipe.objective.build(backbone, architecture, vocabulary, recipe.seed))
+    builder = Builder(architecture, vocabulary, recipe.data.longest, recipe.seed, causal, attention)
+    return engine.place(recipe.objective.build(builder))
 
 
 def build_optimizer(recipe: Recipe, model: TrainingModel, engine: Engine) -> torch.optim.Optimizer:

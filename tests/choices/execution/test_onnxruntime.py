@@ -19,6 +19,7 @@ from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.environment import STEPS
 from workbench.choices.execution.onnxruntime import ENVIRONMENT, OnnxRuntime
+from workbench.choices.objectives.objective import Builder
 from workbench.choices.progress import progress_at
 from workbench.cli.command import main
 from workbench.client.launch import launch
@@ -106,8 +107,7 @@ def test_started_in_a_python_without_ort_it_says_so() -> None:
 def test_what_ort_says_when_it_fails_is_told_in_one_line(said: str, error: type[Exception], text: str) -> None:
     recipe = engine(architecture={"layers": 1, "width": 16, "heads": 2})
     vocabulary = Vocabulary(size=64, used=64, cls=1, sep=2, mask=3, pad=0, unk=4)
-    backbone = recipe.architecture.build(vocabulary, 8, causal=False, attention="plain")
-    model = recipe.objective.build(backbone, recipe.architecture, vocabulary, 0)
+    model = recipe.objective.build(Builder(recipe.architecture, vocabulary, 8))
     rows = torch.full((2, 8), 9)
     batch = Batch(rows, torch.arange(8).expand(2, 8), torch.zeros_like(rows), torch.arange(2))
     failing = recipe.engine()

@@ -14,7 +14,7 @@ from tests.choices.objectives.test_token_prediction import VOCABULARY, mean_loss
 from tests.ops.test_packed_attention import one_piece_at_a_time
 from workbench.base.errors import RecipeError
 from workbench.choices.execution import Native
-from workbench.choices.objectives.objective import TrainingModel
+from workbench.choices.objectives.objective import Builder, TrainingModel
 from workbench.recipes.recipe import Recipe
 
 
@@ -58,8 +58,8 @@ def test_a_forecast_says_what_it_prices_instead(monkeypatch: pytest.MonkeyPatch)
 def built(objective: str, attention: str) -> TrainingModel:
     torch.manual_seed(0)
     recipe = Recipe(objective=objective, architecture={"kind": "pre_ln", "layers": 2, "width": 64, "heads": 2})
-    backbone = recipe.architecture.build(VOCABULARY, LENGTH, causal=recipe.objective.causal, attention=attention)
-    return recipe.objective.build(backbone, recipe.architecture, VOCABULARY, 0)
+    causal = recipe.objective.causal
+    return recipe.objective.build(Builder(recipe.architecture, VOCABULARY, LENGTH, 0, causal, attention))
 
 
 @pytest.mark.parametrize("objective", ["masked", "causal"])

@@ -15,7 +15,7 @@ from workbench.base.errors import RecipeError
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.native import NativeEngine
 from workbench.choices.execution.whole_step import WholeStep
-from workbench.choices.objectives.objective import TrainingModel
+from workbench.choices.objectives.objective import Builder, TrainingModel
 from workbench.choices.progress import Budget, Progress
 from workbench.recipes.recipe import Recipe
 
@@ -31,9 +31,8 @@ def recipe_of(**execution: Any) -> Recipe:
 
 def built(recipe: Recipe, device: str = "cpu") -> TrainingModel:
     torch.manual_seed(0)
-    causal = recipe.objective.causal
-    backbone = recipe.architecture.build(VOCABULARY, 24, causal=causal, attention="plain")
-    return recipe.objective.build(backbone, recipe.architecture, VOCABULARY, 0).to(device)
+    builder = Builder(recipe.architecture, VOCABULARY, 24, causal=recipe.objective.causal)
+    return recipe.objective.build(builder).to(device)
 
 
 def passes(engine: NativeEngine, model: TrainingModel) -> list[torch.Tensor]:

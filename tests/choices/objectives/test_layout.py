@@ -10,7 +10,7 @@ import torch
 from workbench.base.errors import RecipeError
 from workbench.choices.data.tokens import Batch
 from workbench.choices.objectives.layout import everywhere, padded
-from workbench.choices.objectives.objective import TrainingModel
+from workbench.choices.objectives.objective import Builder, TrainingModel
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.recipes.recipe import Recipe
 
@@ -41,8 +41,7 @@ def model_with(objective: str, architecture: dict[str, Any]) -> TrainingModel:
     recipe = Recipe(
         objective=objective, architecture={"kind": "pre_ln", "layers": 2, "width": 32, "heads": 2} | architecture
     )
-    backbone = recipe.architecture.build(VOCABULARY, LENGTH, causal=recipe.objective.causal, attention="plain")
-    return recipe.objective.build(backbone, recipe.architecture, VOCABULARY, 0)
+    return recipe.objective.build(Builder(recipe.architecture, VOCABULARY, LENGTH, causal=recipe.objective.causal))
 
 
 @pytest.mark.parametrize("blocks", BLOCKS)

@@ -13,6 +13,7 @@ from workbench.choices.data.tokens import TokenStore, Vocabulary
 from workbench.choices.depth import LayerPlan
 from workbench.choices.objectives import Objective
 from workbench.choices.objectives.heldout import HeldoutSet
+from workbench.choices.objectives.objective import Builder
 from workbench.choices.progress import Budget, Progress
 
 VOCABULARY = Vocabulary(size=64, used=60, cls=2, sep=3, mask=4, pad=0, unk=1)
@@ -35,8 +36,7 @@ def test_losses_are_finite_and_counts_are_those_announced(kind: str, order: RowO
     assert isinstance(objective, Objective)
     architecture = PreLN(layers=2, width=16, heads=2)
     torch.manual_seed(0)
-    backbone = architecture.build(VOCABULARY, 16, causal=objective.causal, attention="plain")
-    model = objective.build(backbone, architecture, VOCABULARY, seed=3)
+    model = objective.build(Builder(architecture, VOCABULARY, 16, 3, objective.causal))
     batch, plan = order.batch(np.arange(8)), LayerPlan.full(2)
     counts, result = model.counts(batch, START), model(batch, plan, START)
     assert counts.keys() == result.parts.keys()
@@ -57,8 +57,7 @@ def test_an_evaluation_is_the_same_every_time_and_for_every_seed(kind: str, orde
     sums = []
     for seed in (3, 4):
         torch.manual_seed(0)
-        backbone = architecture.build(VOCABULARY, 16, causal=objective.causal, attention="plain")
-        model = objective.build(backbone, architecture, VOCABULARY, seed=seed).eval()
+        model = objective.build(Builder(architecture, VOCABULARY, 16, seed, objective.causal)).eval()
         heldout = HeldoutSet.of(order.store, VOCABULARY, 1024, causal=objective.causal)
         sums += [[model.heldout(*each, LayerPlan.full(1)) for each in heldout.batches(16, 8)] for _ in range(2)]
     assert len({tuple(map(float, nats)) for nats in sums}) == 1

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.objective import TrainingModel
+from workbench.choices.objectives.objective import Builder, TrainingModel
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Budget, Progress
 from workbench.recipes.recipe import Recipe
@@ -33,8 +33,7 @@ def model_of(objective: str, head: str = "linear", seed: int = 0) -> TokenPredic
     recipe = Recipe(
         objective=objective, architecture={"kind": "pre_ln", "layers": 2, "width": 32, "heads": 2, "head": head}
     )
-    backbone = recipe.architecture.build(VOCABULARY, 16, causal=recipe.objective.causal, attention="plain")
-    model = recipe.objective.build(backbone, recipe.architecture, VOCABULARY, seed)
+    model = recipe.objective.build(Builder(recipe.architecture, VOCABULARY, 16, seed, recipe.objective.causal))
     assert isinstance(model, TokenPrediction)
     return model
 

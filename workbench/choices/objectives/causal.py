@@ -6,9 +6,8 @@ from typing import ClassVar, Literal
 
 import torch
 
-from workbench.choices.architectures.architecture import Architecture, Backbone
-from workbench.choices.data.tokens import Batch, Vocabulary
-from workbench.choices.objectives.objective import Labelled, Objective, TrainingModel
+from workbench.choices.data.tokens import Batch
+from workbench.choices.objectives.objective import Builder, Labelled, Objective, TrainingModel
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 
@@ -25,9 +24,9 @@ class Causal(Objective):
     kind: Literal["causal"] = "causal"
     causal: ClassVar[bool] = True
 
-    def build(self, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int) -> TrainingModel:
-        """The trainable model on ``backbone``, whose states are (B, T, D); nothing is drawn, so no seed matters."""
-        return CausalModel(self, backbone, architecture, vocabulary, seed)
+    def build(self, builder: Builder) -> TrainingModel:
+        """Return a causal backbone, states (B, T, D), with a head; nothing is drawn, so no seed matters."""
+        return CausalModel(self, builder)
 
     def labelled_fraction(self, progress: Progress) -> float:
         """1: each of a row's T tokens predicts the next (ends of pieces do, with weight 0)."""

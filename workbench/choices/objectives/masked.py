@@ -8,12 +8,11 @@ from typing import Literal
 import numpy as np
 import torch
 
-from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.choice import knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.objectives.corruption import Corruption, labels_per_row
 from workbench.choices.objectives.frequencies import entropy, frequencies, predictable
-from workbench.choices.objectives.objective import Labelled, Objective, TrainingModel
+from workbench.choices.objectives.objective import Builder, Labelled, Objective, TrainingModel
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
@@ -36,9 +35,9 @@ class Masked(Objective):
         "80-10-10", "what replaces a labelled token: [MASK], a random token or the token itself; or always [MASK]"
     )
 
-    def build(self, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int) -> TrainingModel:
-        """The trainable model on ``backbone``, whose states are (B, T, D); ``seed`` decides every mask."""
-        return MaskedModel(self, backbone, architecture, vocabulary, seed)
+    def build(self, builder: Builder) -> TrainingModel:
+        """Return a backbone, states (B, T, D), with a head; the builder's seed decides every mask."""
+        return MaskedModel(self, builder)
 
     def labelled_fraction(self, progress: Progress) -> float:
         """``mask_rate`` at ``progress``: the share of a row's tokens, before rounding to whole ones."""

@@ -162,6 +162,38 @@ class TrainingModel(nn.Module):
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
+class Builder:
+    """Everything that an objective may ask for while it makes its model.
+
+    Attributes:
+        architecture: of the recipe, in the stage that is built; gives the head.
+        vocabulary: special ids, and V.
+        longest: tokens per row, at most.
+        seed: the recipe's; decides whatever the objective draws.
+        causal: whether a position sees only those before it, as the objective says.
+        attention: implementation, by name.
+    """
+
+    architecture: Architecture
+    vocabulary: Vocabulary
+    longest: int
+    seed: int = 0
+    causal: bool = False
+    attention: str = "plain"
+
+    def backbone(self, architecture: Architecture | None = None, *, causal: bool | None = None) -> Backbone:
+        """Return a new stack, rows (B, T) of ids -> states (B, T, D), with fresh weights.
+
+        Args:
+            architecture: another one than the recipe's, for a second network.
+            causal: otherwise than the objective says.
+        """
+        return (architecture or self.architecture).build(
+            self.vocabulary, self.longest, causal=self.causal if causal is None else causal, attention=self.attention
+        )
+
+
 class Objective(Choice):
     """Base of the training objectives."""
 
@@ -170,14 +202,11 @@ class Objective(Choice):
     # Read by the architecture's build: the mask belongs to the backbone, the reason for it to the objective.
     causal: ClassVar[bool] = False
 
-    def build(self, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int) -> TrainingModel:
-        """The trainable model: ``backbone`` plus this objective's head, head weights freshly initialised.
+    def build(self, builder: Builder) -> TrainingModel:
+        """Return the trainable model: as many backbones (B, T, D) as the objective needs, and its heads, all fresh.
 
         Args:
-            backbone: its states have shape (B, T, D).
-            architecture: names the head.
-            vocabulary: special ids, and V.
-            seed: the recipe's; decides whatever the objective draws.
+            builder: makes backbones; knows vocabulary, longest row and seed.
         """
         raise NotImplementedError
 

@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from workbench.choices.architectures.architecture import Architecture, Backbone
-from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.architectures.architecture import Architecture
+from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.layout import everywhere, padded
-from workbench.choices.objectives.objective import Labelled, Loss, Objective, TrainingModel
+from workbench.choices.objectives.objective import Builder, Labelled, Loss, Objective, TrainingModel
 from workbench.choices.progress import Progress
 
 # Shape legend: B rows, T positions, D width, N labelled slots, V vocabulary rows.
@@ -31,15 +31,14 @@ class TokenPrediction(TrainingModel):
     softmax needs anyway.
     """
 
-    def __init__(
-        self, choice: Objective, backbone: Backbone, architecture: Architecture, vocabulary: Vocabulary, seed: int
-    ) -> None:
+    def __init__(self, choice: Objective, builder: Builder, architecture: Architecture | None = None) -> None:
         super().__init__()
         self.choice = choice
-        self.backbone = backbone
-        self.head = architecture.build_head(backbone)
-        self.vocabulary = vocabulary
-        self.seed = seed
+        architecture = architecture or builder.architecture
+        self.backbone = builder.backbone(architecture)
+        self.head = architecture.build_head(self.backbone)
+        self.vocabulary = builder.vocabulary
+        self.seed = builder.seed
         self._score_region: Callable[..., tuple[Tensor, Tensor]] = self.score
         self._everywhere = self._padded = False
 
