@@ -105,19 +105,6 @@ def _plain(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
     return x + sum(expert(x) for expert in layer.experts)  # type: ignore[union-attr]
 
 
-def test_a_forward_of_somebody_elses_is_called_and_comes_back() -> None:
-    model, x = Chain(), torch.randn(2, 4)
-    model.layers[0].forward = lambda x: x  # type: ignore[method-assign]
-    theirs = model.layers[0].forward
-    expected = model(x)
-    backbone = OwnBackbone(model, list(model.layers))
-    backbone.attach()
-    backbone.begin(LayerPlan.full(3))
-    torch.testing.assert_close(model(x), expected)
-    backbone.detach()
-    assert model.layers[0].forward is theirs
-
-
 def test_a_pass_is_watched() -> None:
     model = Chain()
     with Watched(list(model.layers)) as watched:

@@ -14,7 +14,6 @@ import pytest
 from workbench import __version__
 from workbench.cli.command import main
 from workbench.cli.verbs import DELEGATED
-from workbench.client.run_list import runs
 from workbench.store.folder import RunFolder
 from workbench.store.state import write_state
 
@@ -167,16 +166,6 @@ def test_names_reach_the_terminal_as_one_printable_line(tmp_path: Path, capsys: 
     said = capsys.readouterr()
     assert "\x1b" not in said.out + said.err
     assert "a [31mb c" in said.out
-
-
-def test_a_list_stays_readable_in_a_narrow_terminal(tmp_path: Path) -> None:
-    folder = _folder(tmp_path, "20260101-000000-a-000000-0000")
-    folder.recipe.write_text(json.dumps({"name": "a" * 70}))
-    write_state(folder, status="stopped", step=7, loss=5.25)
-    lines = runs(tmp_path).text(width=60).splitlines()
-    assert lines[0] == folder.id
-    assert max(map(len, lines)) <= 60
-    assert len(runs(tmp_path).text(width=300).splitlines()) == 2
 
 
 def _folder(root: Path, run_id: str) -> RunFolder:

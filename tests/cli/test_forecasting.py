@@ -105,17 +105,6 @@ def test_wrong_requests_say_why(options: list[str], word: str, capsys: pytest.Ca
     assert word in json.loads(capsys.readouterr().out)["error"]
 
 
-def test_an_engine_that_is_not_installed_is_told_before_anything_is_measured(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(calibration, "measured", lambda mode, poll=None: pytest.fail("measured"))
-    for more in ([], ["--measure"]):
-        assert main(["forecast", "--preset", "fast", "--set", "execution=onnxruntime", *more]) == 2
-        said = capsys.readouterr()
-        assert "'onnxruntime' is not installed; run `workbench engines install onnxruntime`" in said.err
-        assert said.out == ""
-
-
 def test_a_limit_that_a_run_will_not_keep_is_said_before_it(capsys: pytest.CaptureFixture[str]) -> None:
     limited = [*SMALL, "--set", "execution.recompute=budget", "--set"]
     assert main(["forecast", *limited, "execution.memory_gib=0.07"]) == 0

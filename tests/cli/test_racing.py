@@ -138,16 +138,6 @@ def test_a_race_that_is_there_is_shown_and_fails_as_asked(
     assert capsys.readouterr().out.splitlines()[0] == f"{open_race.id}  given up  cancelled"
 
 
-def test_a_race_that_cannot_be_read_hides_no_other(
-    planned: Callable[..., RacePlan], root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    newer, race = written(replace(planned(), schema_version=99)), written(replace(planned(), name="mine"))
-    assert main(["race", "--runs", str(root)]) == 0
-    listed = capsys.readouterr().out
-    assert newer.id in listed
-    assert f"{race.id}  mine" in listed
-
-
 def test_a_gate_says_that_nothing_was_compared(
     planned: Callable[..., RacePlan], root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

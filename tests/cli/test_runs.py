@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -15,7 +14,6 @@ from typing import Any
 import pytest
 
 from workbench.cli.command import main
-from workbench.cli.runs import OWN_MODEL_TYPE
 from workbench.client import run as run_of_workbench
 from workbench.recipes.changes import settable
 from workbench.recipes.recipe import Recipe
@@ -145,18 +143,6 @@ def test_a_run_that_ended_is_not_asked(alive: RunFolder, capsys: pytest.CaptureF
     assert "budget is spent" in capsys.readouterr().err
 
 
-def test_an_empty_log_says_so(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["log", alive.id, "--runs", str(alive.path.parent)]) == 0
-    assert capsys.readouterr().out == f"run '{alive.id}' has logged nothing yet\n"
-    assert main(["log", alive.id, "--runs", str(alive.path.parent), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["log"] == ""
-    # A progress bar that was wiped leaves a line without words.
-    alive.log.write_text("\n \n")
-    write_state(alive, status="finished")
-    assert main(["log", alive.id, "--runs", str(alive.path.parent)]) == 0
-    assert capsys.readouterr().out == f"run '{alive.id}' has logged nothing\n"
-
-
 def test_the_log(alive: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
     alive.log.write_text("one\ntwo\nthree\n")
     assert main(["log", alive.id[:12], "--runs", str(alive.path.parent), "--lines", "2"]) == 0
@@ -209,8 +195,3 @@ def test_an_export_that_needs_an_import_says_so(
     monkeypatch.setattr(run_of_workbench, "run_module", exported)
     assert main(["export", alive.id, str(tmp_path / "model"), "--runs", str(alive.path.parent)]) == 0
     assert ("`import workbench.transformers`" in capsys.readouterr().out) == told
-
-
-def test_the_name_of_own_models_is_that_of_their_configuration() -> None:
-    source = Path(importlib.util.find_spec("workbench.transformers").origin).read_text(encoding="utf-8")  # type: ignore
-    assert f'model_type = "{OWN_MODEL_TYPE}"' in source

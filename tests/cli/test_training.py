@@ -122,26 +122,6 @@ def test_text_that_is_too_small_is_refused_before_a_run_exists(
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("verb", ["train", "launch"])
-@pytest.mark.parametrize(
-    "given",
-    [
-        ["data.tokenizer.kind=pretrained", "data.tokenizer.name=./nothere"],
-        ["data.kind=hugging_face", "data.name=./nothere"],
-        ["data.kind=files", 'data.paths=["nothere"]'],
-    ],
-)
-def test_a_local_path_that_is_not_there_is_refused_before_a_run_exists(
-    tmp_path: Path, verb: str, given: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    changes = [part for each in given for part in ("--set", each)]
-    assert main([verb, "--preset", "fast", "--runs", str(tmp_path / "runs"), *changes]) == 2
-    said = capsys.readouterr().err
-    assert f"{given[1].split('=')[0]}: " in said
-    assert "nothere'" in said
-    assert not (tmp_path / "runs").exists()
-
-
 @pytest.mark.parametrize("verb", ["launch", "train"])
 @pytest.mark.parametrize("started", [True, False])
 def test_a_launch_lets_go_of_the_trainer_that_it_held_and_of_no_other(
@@ -176,24 +156,6 @@ def test_an_interrupt_stops_with_a_checkpoint(corpus: Path, root: Path, tmp_path
     assert run.status == "stopped"
     assert any(path.name.startswith("step-") for path in run.folder.checkpoints.iterdir())
     assert processes_of(root) == []
-
-
-@pytest.mark.extended
-@pytest.mark.process
-def test_an_interrupt_stops_with_a_checkpoint_where_the_reader_dies_of_it(
-    corpus: Path, root: Path, tmp_path: Path
-) -> None:
-    recipe = tiny_recipe(corpus, steps=100_000).save(tmp_path / "recipe.json")
-    command = f"{sys.executable} -m workbench train --recipe {recipe} --runs {root} 2>&1 | cat"
-    child = subprocess.Popen(["bash", "-c", f"set -o pipefail; {command}"], start_new_session=True)
-    wait_until(lambda: bool(runs(root)) and runs(root)[0].state.step >= 1, 90, "the first step")
-    # To the whole foreground process group, and so to the reader of the pipe.
-    os.killpg(child.pid, signal.SIGINT)
-    child.wait(90)
-    (run,) = runs(root)
-    wait_until(lambda: run.final and not processes_of(root), 90, "the end")
-    assert run.status == "stopped", run.state.error
-    assert any(path.name.startswith("step-") for path in run.folder.checkpoints.iterdir())
 
 
 @pytest.mark.process

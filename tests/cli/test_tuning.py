@@ -115,14 +115,3 @@ def test_what_fails_ci_is_asked_for_as_in_a_race(
     assert code("worse", "--show", "--fail-on", "worse") == 3, "unless one is asked for"
     assert code("worse", "--fail-on", "worst") == 2
     assert "did you mean 'worse'" in capsys.readouterr().err
-
-
-def test_the_stages_of_a_tuning_are_listed_as_that_alone(
-    planned: Planned, root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tuning = held(planned(name="mine", axes={"architecture.layers": [2, 1]}))
-    for verb, plural, listed in (("tune", "tunings", [tuning.id]), ("sweep", "sweeps", []), ("race", "races", [])):
-        assert main([verb, "--runs", str(root), "--json"]) == 0
-        assert [each[tuning.kind.noun] for each in json.loads(capsys.readouterr().out)[plural]] == listed
-        assert main([verb, tuning.id, "--runs", str(root), "--detach"]) == 0, "it is found all the same"
-        capsys.readouterr()

@@ -240,14 +240,13 @@ def bare_tokenizer(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("objective", ["masked", "causal"])
-@pytest.mark.parametrize("own", [True, False], ids=["a tokenizer of the user's own", "a trained one"])
 def test_the_code_of_a_card_gives_what_the_run_read(
-    tiny: Recipe, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str, own: bool
+    tiny: Recipe, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str
 ) -> None:
     from workbench.transformers import WorkbenchForCausalLM, WorkbenchForMaskedLM
 
     tokenizer = {"kind": "pretrained", "name": str(bare_tokenizer(tmp_path / "bare.json"))}
-    run = live(tiny.with_(objective=objective, **({"data.tokenizer": tokenizer} if own else {})))
+    run = live(tiny.with_(objective=objective, **{"data.tokenizer": tokenizer}))
     train(run, stop_at=1)
     folder = tmp_path / "model"
     assert main([str(run.folder.path), str(folder)]) == 0

@@ -22,14 +22,6 @@ def test_bert_base_by_hand() -> None:
     assert head_flops(BASE, 30_528) == 6 * (768 * 768 + 768 * 30_528)
 
 
-def test_masked_only_head_saves_what_measuring_says() -> None:
-    """FLOPs with the head on all positions over those with it on 15%: 2.46x tiny, 1.21x base."""
-    for choice, ratio in [(PostLN(layers=4, width=256, heads=4), 2.46), (BASE, 1.21)]:
-        layers = sum(layer_flops(choice, LayerPlan.full(choice.layers), 128.0))
-        head = head_flops(choice, 30_522)
-        assert (layers + head) / (layers + 0.15 * head) == pytest.approx(ratio, rel=0.015)
-
-
 def test_a_step_of_the_tiny_preset_by_hand() -> None:
     tiny = PreLN(layers=4, width=256, heads=4)  # N = 4 d^2 + 8 d^2 = 786,432
     full = 6 * 786_432 + 12 * 256 * 100

@@ -19,17 +19,6 @@ def test_a_head_is_tied_and_not_saved_twice(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(HEADS))
-def test_a_copy_and_a_cast_stay_tied(kind: str) -> None:
-    import copy
-
-    model = nn.ModuleDict({"embedding": nn.Embedding(40, 8)})
-    model["head"] = HEADS[kind](model["embedding"])
-    twin = copy.deepcopy(model).double()
-    assert twin["head"].weight is twin["embedding"].weight
-    assert twin["head"](torch.randn(3, 8, dtype=torch.float64)).dtype == torch.float64
-
-
-@pytest.mark.parametrize("kind", sorted(HEADS))
 def test_an_untied_head_is_saved_with_its_matrix_and_leaves_the_embedding_alone(kind: str) -> None:
     embedding, x = nn.Embedding(40, 8), torch.randn(5, 8)
     head = HEADS[kind](embedding, tied=False)

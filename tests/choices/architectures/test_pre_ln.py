@@ -16,12 +16,6 @@ def test_no_biases_and_projections_into_the_stream_start_small() -> None:
         assert weight.std().item() == pytest.approx(0.02 / 4, rel=0.05)
 
 
-def test_rotary_tables_are_not_saved() -> None:
-    stack = PreLN(layers=1, width=32, heads=4).build(VOCABULARY, 32, causal=False, attention="plain")
-    assert not {"cos", "sin"} & stack.state_dict().keys()
-    assert stack.positions is None
-
-
 def test_the_paper_s_formula() -> None:
     """y = h + s FFN(norm(h)), h = x + s Attn(norm(x)), spelled out with the block's own parts."""
     torch.manual_seed(0)

@@ -18,7 +18,6 @@ import zstandard
 from pyarrow import parquet
 
 from workbench.base.errors import DataError
-from workbench.choices.data import files
 from workbench.choices.data.files import Files, find_files
 from workbench.choices.data.prepare import prepare
 
@@ -183,15 +182,6 @@ def test_what_a_folder_holds_beside_records_is_said_to_be_left_out(tmp_path):
     with pytest.raises(DataError):
         prepare(Files(paths=[str(tmp_path)]), say=said.append)
     assert notice.message in said
-
-
-def test_a_form_does_not_search_a_whole_disk(tmp_path, monkeypatch):
-    for index in range(3):
-        (tmp_path / f"{index}.html").write_text("")
-    (problem,) = Files(paths=[str(tmp_path)]).problems_here()
-    assert "matches no readable file" in problem.message
-    monkeypatch.setattr(files, "LOOKED_AT", 2)
-    assert not list(Files(paths=[str(tmp_path)]).problems_here())
 
 
 @pytest.mark.parametrize(("name", "package"), [("a.parquet", "pyarrow"), ("a.jsonl.zst", "zstandard")])

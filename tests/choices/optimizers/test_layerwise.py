@@ -115,8 +115,3 @@ def test_without_the_package_torch_takes_the_step_and_says_why(absent: None) -> 
     optimizer.step()
     assert float((weight.detach() - torch.tensor([3.0, 4.0])).norm()) == pytest.approx(0.5, rel=1e-4)
     assert optimizer.path.startswith("torch operations: workbench-kernels is not installed")
-
-
-def test_a_device_without_kernels_is_named(kernel: None) -> None:
-    assert layerwise_path(CPU).startswith("fused kernel of workbench-kernels ")
-    assert "there are kernels for cpu and cuda, not for meta" in layerwise_path(torch.device("meta"))
