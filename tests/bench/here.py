@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from workbench.bench import contender, speed_rounds, step_costs, timed_trainer
+from workbench.bench import contender, rounds, step_costs, timed_trainer
 
 
 def said(module: Any, setting: dict[str, Any], asked: str, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
@@ -41,7 +41,7 @@ def turns_here(monkeypatch: pytest.MonkeyPatch) -> None:
         ready = {name: answers[0]["ready"] for name, answers in told.items()}
         return ready, {name: answers[1:] for name, answers in told.items()}
 
-    for module in (speed_rounds, step_costs):
+    for module in (rounds, step_costs):
         monkeypatch.setattr(module, "take_turns", take_turns)
     # Only of a process of its own one can say what it grows by.
     monkeypatch.setattr(timed_trainer.PeakMemory, "grown", property(lambda self: 1 << 20))

@@ -14,7 +14,7 @@ from rich.console import Console
 from workbench.base.errors import WorkbenchError
 from workbench.bench import execution
 from workbench.bench.execution import EXACT, PLAIN, ROUNDED, Knob, contenders, declared, plain
-from workbench.bench.speed_rounds import SpeedRounds
+from workbench.bench.rounds import SpeedRounds
 from workbench.choices.execution import Execution, Native
 from workbench.recipes.recipe import Recipe
 

@@ -1,8 +1,18 @@
-"""The set of recipes that forecasts are held against."""
+"""The recipes that forecasts are held against: many, different, and whole runs measured beside their forecast."""
 
 from __future__ import annotations
 
-from workbench.bench.forecast_cases import cases
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workbench import presets
+from workbench.base.errors import WorkbenchError
+from workbench.bench import forecast as bench
+from workbench.bench import forecast_cases
+from workbench.bench.forecast_cases import RECIPES, cases, compare_run, whole_runs
 
 
 def test_cases_are_many_and_different() -> None:
@@ -14,3 +24,41 @@ def test_cases_are_many_and_different() -> None:
     assert {recipe.budget.amount for recipe in found.values()} == {7}
     assert len({recipe.depth.kind for recipe in found.values()}) >= 5
     assert {recipe.execution.threads for recipe in cases(threads=2).values()} == {2}
+
+
+def test_the_recipes_are_of_a_cpu_and_long_enough_for_records_and_evaluations() -> None:
+    for recipe in whole_runs().values():
+        assert (recipe.execution.device, recipe.execution.threads) == ("cpu", 1)
+        assert recipe.budget.amount >= 5 * recipe.execution.layers_every
+        assert recipe.budget.evaluations > 1
+
+
+@pytest.mark.process
+def test_a_second_start_goes_on_and_again_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def compared(recipe: Any, times: int) -> dict[str, Any]:
+        asked.append(times)
+        return {"forecast_bytes": 1 << 20, "measured_bytes": [1 << 20] * times, "memory_error": [0.0] * times}
+
+    monkeypatch.setattr(bench, "compare_run", compared)
+    out = tmp_path / "runs.json"
+    options = ["--runs", "2", "--out", str(out), "--only", *list(RECIPES)[:2]]
+    assert bench.main(options) == bench.main(options) == 0
+    assert asked == [2, 2]
+    assert json.loads(out.read_text())["runs"].keys() == set(list(RECIPES)[:2])
+    assert bench.main([*options, "--again"]) == 0
+    assert asked == [2, 2, 2, 2]
+    with pytest.raises(WorkbenchError, match=r"no recipe is called 'slow'.*'4 x 128'"):
+        bench.main(["--runs", "1", "--out", str(out), "--only", "slow"])
+
+
+@pytest.mark.process
+def test_a_run_tells_what_its_training_took(learnable: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast_cases, "forecast", lambda recipe: type("Ahead", (), {"memory_bytes": 1 << 30}))
+    recipe = presets.fast().with_assignments([*learnable, "budget.amount=3", "execution.device=cpu"])
+    found = compare_run(recipe, 1)
+    (taken,), (error,) = found["measured_bytes"], found["memory_error"]
+    # At least weights, gradients and two moments of some 100,000 parameters.
+    assert 4 * 4 * 100_000 < taken < 1 << 30
+    assert error == pytest.approx((1 << 30) / taken - 1)

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from workbench.bench import peers
 from workbench.bench.peers import BEST, DEFAULT, MODERN, SAME, TUNED, UNDROPPED
-from workbench.bench.speed_rounds import SpeedRounds
+from workbench.bench.rounds import SpeedRounds
 from workbench.ops.attention import ATTENTION
 from workbench.recipes.recipe import Recipe
 

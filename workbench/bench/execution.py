@@ -22,9 +22,8 @@ from rich.table import Table
 from workbench.base.errors import WorkbenchError, check_known
 from workbench.bench.contender import TRAINER
 from workbench.bench.result import save, spread
-from workbench.bench.speed_rounds import Entrant, SpeedRounds, take_rounds
-from workbench.bench.waterfall import draw, ratios, waterfall
-from workbench.bench.waterfall import table as waterfall_table
+from workbench.bench.rounds import Entrant, SpeedRounds, draw, ratios, take_rounds, waterfall
+from workbench.bench.rounds import table as waterfall_table
 from workbench.choices.execution import Execution, Native
 from workbench.recipes.recipe import Recipe
 

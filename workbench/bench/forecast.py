@@ -20,8 +20,7 @@ from rich.table import Table
 
 from workbench.base.errors import WorkbenchError
 from workbench.bench.contender import TRAINER, Contender
-from workbench.bench.forecast_cases import STEPS, cases
-from workbench.bench.forecast_runs import compare_run, whole_runs
+from workbench.bench.forecast_cases import STEPS, cases, compare_run, whole_runs
 from workbench.bench.result import ResultsFile
 from workbench.choices.execution.engine import Mode
 from workbench.forecasting.calibration import VERSION, measured

@@ -1,11 +1,20 @@
-"""The recipes that forecasts are held against: presets, and one knob or two moved far from them."""
+"""Hold the recipes that forecasts are measured against: steps of varied recipes, and whole runs.
+
+A whole run is launched as anybody's run is, and says itself how much memory its training took. It runs on a CPU: on a
+GPU the allocator counts tensors, which the trained steps alone already show.
+"""
 
 from __future__ import annotations
 
+import tempfile
 from typing import Any
 
+from workbench.base.errors import WorkbenchError
+from workbench.client.launch import launch
+from workbench.forecasting.forecast import forecast
 from workbench.recipes import presets
 from workbench.recipes.recipe import Recipe
+from workbench.store.measured import memory_for_training
 
 STEPS = 12
 """Of each: enough for every stage and schedule to occur."""
@@ -68,3 +77,47 @@ def _compiled(eager: dict[str, Recipe]) -> dict[str, Recipe]:
         "gpt_tiny, fp32",
     )  # fmt: skip
     return {f"{name}, compiled": eager[name].with_(execution={"compile": True}) for name in names}
+
+
+RUN_STEPS = 60
+"""Steps of a whole run; a heap grows for some twenty."""
+SMALL = [
+    "architecture.width=128", "architecture.heads=4", "data.tokenizer.vocabulary_size=4096", "data.batch_size=16",
+    "data.sequence_length=128", "execution.compile=false", "execution.device=cpu",
+]  # fmt: skip
+RECIPES = {
+    "4 x 128": ("bert", ["architecture.layers=4"]),
+    "4 x 128, states in 8 bits": ("bert", ["architecture.layers=4", "execution.optimizer_states=8bit"]),
+    "4 x 128, layers computed again": ("bert", ["architecture.layers=4", "execution.recompute=layers"]),
+    "8 x 128, causal": ("gpt2_like", ["architecture.layers=8"]),
+}
+
+
+def whole_runs(threads: int = 1, steps: int = RUN_STEPS) -> dict[str, Recipe]:
+    """Return the recipes of whole runs, by name."""
+    common = [*SMALL, f"execution.threads={threads}", f"budget={steps} steps"]
+    return {name: presets.get(preset).with_assignments([*common, *own]) for name, (preset, own) in RECIPES.items()}
+
+
+def compare_run(recipe: Recipe, times: int) -> dict[str, Any]:
+    """Forecast the memory of a recipe, run it ``times`` times, and put the two side by side.
+
+    Returns:
+        ``forecast_bytes``; of every run ``measured_bytes`` and ``memory_error``, forecast over measured minus 1.
+
+    Raises:
+        WorkbenchError: a run failed.
+    """
+    ahead = forecast(recipe).memory_bytes
+    with tempfile.TemporaryDirectory() as folder:
+        found = [_measured(recipe, folder) for _ in range(times)]
+    return {"forecast_bytes": ahead, "measured_bytes": found, "memory_error": [ahead / each - 1 for each in found]}
+
+
+def _measured(recipe: Recipe, folder: str) -> int:
+    run = launch(recipe, runs_dir=folder, say=None)
+    run.wait_blocking()
+    gib = memory_for_training(run.view())
+    if not gib:
+        raise WorkbenchError(f"run '{run.id}' did not say what its training took")
+    return round(gib * 2**30)

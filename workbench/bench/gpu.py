@@ -28,7 +28,7 @@ from workbench.base.errors import check_known
 from workbench.bench import execution, optimizer_steps
 from workbench.bench.contender import TRAINER, note
 from workbench.bench.result import ResultsFile, spread
-from workbench.bench.speed_rounds import Entrant, take_rounds
+from workbench.bench.rounds import Entrant, take_rounds
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution import Native
 from workbench.ops.remembered import device_name

@@ -32,8 +32,8 @@ from workbench.bench.ladder_tracks import TRACKS
 from workbench.bench.presets import TUNING_SEED, nats_of, seconds_of, sweep
 from workbench.bench.presets import WORKER as OURS
 from workbench.bench.result import ResultsFile, spread
-from workbench.bench.waterfall import draw, ratios, waterfall
-from workbench.bench.waterfall import table as waterfall_table
+from workbench.bench.rounds import draw, ratios, waterfall
+from workbench.bench.rounds import table as waterfall_table
 from workbench.recipes.recipe import Recipe
 from workbench.store.folder import read_object
 

@@ -19,9 +19,8 @@ from rich.table import Table
 from workbench.bench.contender import TRAINER as OURS
 from workbench.bench.contender import note
 from workbench.bench.result import save, spread
-from workbench.bench.speed_rounds import Entrant, take_rounds
-from workbench.bench.waterfall import draw, ratios, waterfall
-from workbench.bench.waterfall import table as waterfall_table
+from workbench.bench.rounds import Entrant, draw, ratios, take_rounds, waterfall
+from workbench.bench.rounds import table as waterfall_table
 from workbench.recipes.recipe import Recipe
 from workbench.training.machine import gemm_flops
 

@@ -17,8 +17,7 @@ from workbench.base.errors import WorkbenchError, unknown
 from workbench.bench.contender import TRAINER, note
 from workbench.bench.forecast_cases import cases
 from workbench.bench.result import save
-from workbench.bench.speed_rounds import Entrant, take_rounds
-from workbench.bench.waterfall import ratios
+from workbench.bench.rounds import Entrant, ratios, take_rounds
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.autotune import SECONDS, Planned, calibrate
 from workbench.recipes.recipe import Recipe

@@ -1,4 +1,4 @@
-"""Which factor of a speed-up comes from what: a chain of contenders, each unlike the one before in one thing."""
+"""Let contenders take turns, and compare their rounds: speeds, losses, and the factors along a chain."""
 
 from __future__ import annotations
 
@@ -6,12 +6,67 @@ import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.table import Table
 
+from workbench.bench.contender import take_turns
 from workbench.bench.result import spread
 from workbench.plots.waterfall import waterfall_png
+
+
+class Entrant(NamedTuple):
+    """A contender before it starts: the module of its process, and its setting."""
+
+    module: str
+    setting: dict[str, Any]
+
+
+class SpeedRounds(NamedTuple):
+    """What contenders told over all rounds, by name.
+
+    Attributes:
+        ready: what each said after its warm-up.
+        answers: of each, by round.
+        failed: the last words of those that ended on the way; they are in neither of the others.
+    """
+
+    ready: dict[str, dict[str, Any]]
+    answers: dict[str, list[dict[str, Any]]]
+    failed: dict[str, str]
+
+    def rates(self) -> dict[str, list[float]]:
+        """Tokens per second by round."""
+        return {name: [each["tokens"] / each["seconds"] for each in answers] for name, answers in self.answers.items()}
+
+    def losses(self, name: str) -> list[float]:
+        """Of a contender, in nats, from its first step on."""
+        return [
+            *self.ready[name]["warmup"]["losses"],
+            *(loss for each in self.answers[name] for loss in each["losses"]),
+        ]
+
+
+def take_rounds(
+    entrants: Mapping[str, Entrant], *, rounds: int, steps: int, warmup: int, all_needed: bool = True
+) -> SpeedRounds:
+    """Start all, one after the other, and let them take turns.
+
+    Args:
+        rounds: in which each takes ``steps`` steps.
+        warmup: steps before; compilation happens there.
+        all_needed: False goes on without those that end on the way.
+
+    Raises:
+        RuntimeError: a contender ended.
+    """
+    settings = [
+        (module, {**setting, "name": name, "warmup": warmup, "memory": True})
+        for name, (module, setting) in entrants.items()
+    ]
+    failed: dict[str, str] = {}
+    ready, answers = take_turns(settings, rounds, steps, None if all_needed else failed)
+    return SpeedRounds(ready, answers, failed)
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:

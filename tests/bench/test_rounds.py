@@ -1,13 +1,15 @@
-"""Contenders take turns, and what their rounds say; those here are no processes (tests/bench/test_contender.py)."""
+"""Contenders take turns, and their rounds are compared; these are no processes (tests/bench/test_contender.py)."""
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from workbench.bench import contender
-from workbench.bench.speed_rounds import Entrant, take_rounds
+from workbench.bench.rounds import Entrant, draw, table, take_rounds, waterfall
 
 
 @pytest.fixture
@@ -73,3 +75,21 @@ def test_one_that_ends_is_named_and_the_others_go_on(
 def test_one_that_is_needed_ends_the_race(moment: object) -> None:
     with pytest.raises(RuntimeError, match=r"(?s)'b' ended.*no such device"):
         take_rounds(entrants(b=moment), rounds=1, steps=1, warmup=1)
+
+
+def test_factors_multiply_to_the_whole() -> None:
+    # The second round ran on a machine twice as slow.
+    readings = {"a": [100.0, 50.0, 100.0], "b": [300.0, 150.0, 310.0], "c": [150.0, 75.0, 155.0]}
+    found = waterfall(readings, [("", "a"), ("heads", "b"), ("hats", "c")])
+    assert found["start"] == "a"
+    assert [step["what"] for step in found["steps"]] == ["heads", "hats"]
+    assert [step["factor"] for step in found["steps"]] == [pytest.approx(3.0), pytest.approx(0.5)]
+    assert math.prod(step["factor"] for step in found["steps"]) == pytest.approx(found["whole"])
+    assert (found["steps"][0]["min"], found["steps"][0]["max"]) == (pytest.approx(3.0), pytest.approx(3.1))
+    assert table(found, "title").row_count == 2
+
+
+def test_it_is_drawn(tmp_path: Path) -> None:
+    found = waterfall({"a": [1.0], "b": [4.0]}, [("", "a"), ("heads", "b")])
+    path = draw(found, "Heads", tmp_path / "heads.png")
+    assert path.read_bytes().startswith(b"\x89PNG")
