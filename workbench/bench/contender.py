@@ -1,4 +1,4 @@
-"""One contender of a race of speeds: a child process that trains a number of steps on request.
+"""Run one contender of a race of speeds: a child process that trains a number of steps on request.
 
 All contenders live at once, but only one works at a time, so the rounds of A and B alternate on the same machine and
 a busy moment hits both. Protocol over stdin and stdout, one JSON object a line: the child says ``{"ready": ...}``
@@ -60,7 +60,7 @@ class Contender:
 
     @functools.cached_property
     def ready(self) -> dict[str, Any]:
-        """What the child said after its warm-up.
+        """Return the first message of the child, said after its warm-up.
 
         Raises:
             RuntimeError: as of :meth:`ask`.
@@ -138,7 +138,7 @@ def take_turns(
 
 
 def note(text: str) -> None:
-    """How far a benchmark is: on stderr, since stdout holds its results."""
+    """Print the progress of a benchmark on stderr, since stdout holds its results."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -153,23 +153,23 @@ class Stage:
         sys.stdout = sys.stderr
 
     def say(self, answer: dict[str, Any]) -> None:
-        """One line to the parent."""
+        """Send one line to the parent."""
         print(json.dumps(answer), file=self._out, flush=True)
 
     def next(self) -> dict[str, Any] | None:
-        """The parent's next message; None when it is done with us."""
+        """Return the next message of the parent; None when it is done."""
         line = sys.stdin.readline()
         message: dict[str, Any] | None = json.loads(line) if line else None
         return message
 
     def next_steps(self) -> int | None:
-        """How many steps to train now; None when the parent is done with us."""
+        """Return the number of steps to train now; None when the parent is done."""
         message = self.next()
         return int(message["steps"]) if message else None
 
 
 def begin() -> tuple[Stage, dict[str, Any], Recipe]:
-    """The child's beginning: its stage, its setting and the setting's recipe, whose engine has this process."""
+    """Start the child: return its stage, its setting and the recipe of that setting, with its engine started."""
     # A killed parent must not leave its child training.
     die_with_parent()
     stage, setting = Stage(), json.loads(sys.argv[1])

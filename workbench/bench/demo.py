@@ -1,4 +1,4 @@
-"""What `make demo` reaches, seed by seed: its two runs side by side, without notebook and report."""
+"""Measure `make demo` seed by seed: its two runs side by side, without notebook and report."""
 
 from __future__ import annotations
 

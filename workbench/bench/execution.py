@@ -1,4 +1,4 @@
-"""What each knob of the native engine gives: alone, added one by one, and all together, on one recipe.
+"""Measure each knob of the native engine: alone, added one by one, and all together, on one recipe.
 
 Tokens per second, peak memory, and the loss of the first steps beside eager fp32. Every contender is a fresh process;
 they take turns in groups, each with the plain engine among them, so that ratios are paired within rounds.
@@ -37,7 +37,7 @@ PLAIN = "plain"
 
 
 class Knob(NamedTuple):
-    """How a knob of the engine is compared.
+    """Describe how a knob of the engine is compared.
 
     Attributes:
         plain: its value in the plain engine.
@@ -92,7 +92,7 @@ def declared() -> tuple[dict[str, Knob], dict[str, str]]:
 
 
 class Contenders(NamedTuple):
-    """What is compared.
+    """Hold the settings of the comparison.
 
     Attributes:
         changes: by name, what is unlike the plain engine; :data:`PLAIN` is none of them.
@@ -160,7 +160,7 @@ def contenders(recipe: Recipe, knobs: Mapping[str, Knob]) -> Contenders:
 
 
 def _refusal(recipe: Recipe, changes: dict[str, Any]) -> str:
-    """Why this device or recipe cannot have these changes; empty if it can."""
+    """Return the reason why this device or recipe cannot have these changes; empty if it can."""
     try:
         recipe.with_(execution=changes).engine()
     except WorkbenchError as error:

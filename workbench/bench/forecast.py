@@ -1,4 +1,4 @@
-"""How far forecasts are off: varied recipes, each forecast, then trained for a few steps in a process of its own.
+"""Measure the error of forecasts: varied recipes, each forecast, then trained for a few steps in a process of its own.
 
 One thread on a CPU is timed by its own processor's clock. What is known stands in one file, which is filled recipe by
 recipe: a second start goes on where the first was stopped.

@@ -17,15 +17,15 @@ from workbench.recipes.recipe import Recipe
 from workbench.store.measured import memory_for_training
 
 STEPS = 12
-"""Of each: enough for every stage and schedule to occur."""
+"""Steps of each case: enough for every stage and schedule to occur."""
 STEADY = {"mask_rate": 0.2}
-"""Of most: how a moving rate makes a CPU's heap grow is a case of its own."""
+"""The mask rate of most cases; one case has a moving rate, which makes the heap of a CPU grow."""
 FEW = {"batch_size": 8}
 """Rows of the larger presets here: a step of theirs takes seconds on one thread."""
 
 
 def cases(threads: int = 1, steps: int = STEPS) -> dict[str, Recipe]:
-    """The recipes, by name; all on the CPU's or the GPU's default."""
+    """Return the recipes, by name; all on the CPU's or the GPU's default."""
     eager = _eager(threads)
     found = {**eager, **_compiled(eager)}
     return {name: recipe.with_(budget={"amount": steps, "unit": "steps"}) for name, recipe in found.items()}

@@ -1,4 +1,4 @@
-"""All that a GPU is asked, in ten minutes: MFU of BERT's shapes, the engine's knobs, what a LANS step costs.
+"""Measure a GPU in ten minutes: MFU of BERT's shapes, the engine's knobs, what a LANS step costs.
 
 Every part is a process of its own with its own share of the time: one that fails or takes too long loses nobody else's
 readings. The file is saved after every part, and a second start does those that are missing. ``--device cpu --scale
@@ -39,12 +39,12 @@ from workbench.store.state import die_with_parent
 from workbench.training.machine import gemm_flops, peak_flops, revision
 
 HEAD_WIDTH = 64
-"""Of all these shapes, also when they are shrunk."""
+"""Shared by all these shapes, also when they are shrunk."""
 ROUNDS, WARMUP = 5, 5
 
 
 class Setting(NamedTuple):
-    """What a start was asked for; parts of an equal one are not repeated.
+    """Hold the request of a start; parts of an equal one are not repeated.
 
     Attributes:
         device: ``cuda`` or ``cpu``.

@@ -55,7 +55,7 @@ Rung = tuple[str, Mapping[str, Any]]
 
 
 class Search(NamedTuple):
-    """How the fewest steps to a score are looked for.
+    """Hold the settings of the search for the fewest steps to a score.
 
     Attributes:
         band: nats below the score at which it ends. tries: runs that it takes at most.
@@ -97,7 +97,7 @@ def fewest_steps(
 
 
 def _next(tried: Mapping[int, float], aim: float, per_doubling: float) -> int:
-    """Where the score is expected to be ``aim``: along the logarithm of the steps between the two nearest runs."""
+    """Return the steps at which ``aim`` is expected: along the logarithm of steps between the two nearest runs."""
     points = [(steps, loss if math.isfinite(loss) else aim + per_doubling) for steps, loss in sorted(tried.items())]
     above, below = [point for point in points if point[1] > aim], [point for point in points if point[1] <= aim]
     near = [*above[-1:], *below[:1]] if above and below else [*above[-2:], *reversed(below[:2])]
@@ -200,7 +200,7 @@ def settled(arm: Arm, target: float, train: Train) -> Arm:
 
 
 def summary(arms: Sequence[Arm], runs: Mapping[str, Sequence[Mapping[str, Any]]], target: float) -> dict[str, Any]:
-    """What fresh seeds say: per arm seconds, score beside the target, and the factors on both Trainers, by seed."""
+    """Summarize fresh seeds: per arm seconds, score beside the target, and the factors on both Trainers, by seed."""
     seconds = {name: [seconds_of(run) for run in each] for name, each in runs.items()}
     found: dict[str, Any] = {}
     for arm in arms:

@@ -1,4 +1,4 @@
-"""Where the arms of a ladder train: child processes, side by side, and no run twice."""
+"""Train the arms of a ladder in child processes, side by side, and no run twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.bench.result import ResultsFile
 from workbench.recipes.recipe import Recipe
 
 Train = Callable[[Sequence[Recipe]], list[dict[str, Any]]]
-"""What became of recipes of one arm, which may train side by side."""
+"""Train the recipes of one arm, perhaps side by side, and return the result of each."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where ladders begin, and what may pay above the engine: a causal model, and a masked one."""
+"""Define the tracks of the ladder, a causal and a masked model, and the changes that are tried above the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each method saves per step and per token (claim 1): contenders alternate round by round in one run.
+"""Measure the saving of each method per step and per token (claim 1): contenders alternate round by round in one run.
 
 Same recipe but for the method, whole schedules squeezed into the timed steps, ratios taken within rounds. Compilation
 is over before the first timed step and in no ratio; what the passage from one stage to the next costs stands apart.
@@ -23,7 +23,7 @@ from workbench.bench.step_costs import SEGMENTS, STEPS, step_costs
 from workbench.recipes.recipe import Recipe
 
 PARTS = ("claims", "methods")
-"""What ``--only`` may name: the cost of depth methods on 12 layers, of every method."""
+"""Parts that ``--only`` may name: the cost of depth methods on 12 layers, of every method."""
 EQUAL_STAGES, DEFAULT_STAGES = "multi_stage, equal stages", "multi_stage, default stages"
 FROZEN = (3, 6, 9)
 """Layers of 12 that are frozen where the forecast of a frozen layer's cost is put to the test."""
@@ -46,7 +46,7 @@ class Verdict:
 
     @property
     def met(self) -> bool:
-        """Whether the target was reached."""
+        """Return True if the target was reached."""
         return self.value >= self.target if self.sign == ">=" else self.value <= self.target
 
 

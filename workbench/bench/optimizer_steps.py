@@ -1,4 +1,4 @@
-"""What a step of every optimizer costs beside the fused AdamW that training would use, on a preset's shapes.
+"""Measure the cost of a step of every optimizer beside the fused AdamW that training would use, on a preset's shapes.
 
 One process, in turns: every round takes one step of each, so that drift of clock and machine hits all alike. Two
 clocks: the wall's, and this process's CPU time, which other processes disturb far less. Compilation is stated apart.

@@ -31,7 +31,7 @@ from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import build_model
 
 TUNED: dict[str, Any] = {"bf16": True, "torch_compile": True, "optim": "adamw_torch_fused"}
-"""What is set of the Trainer beside its data loader and the model's attention."""
+"""Settings of the Trainer beside its data loader and the model's attention."""
 
 
 class Rows(Dataset[dict[str, torch.Tensor]]):

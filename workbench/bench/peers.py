@@ -32,14 +32,14 @@ TARGETS = {(SAME, DEFAULT): 4.0, (SAME, TUNED): 2.5, (BEST, DEFAULT): 12.0, (BES
 """Ratios of tokens/s asked for at the size of ``bert_tiny`` on two cores."""
 PAIRS = [*TARGETS, (SAME_UNDROPPED, UNDROPPED), (BEST, UNDROPPED), (BEST, MODERN)]
 ATTENTIONS, WORKERS = ("eager", "sdpa"), (0, 2)
-"""Of the tuned Trainer, tried out."""
+"""Values of the tuned Trainer, found by trials."""
 TRIED: dict[str, dict[str, Any]] = {
     TUNED: {}, UNDROPPED: {"dropout": 0.0}, MODERN: {"dropout": 0.0, "model": "modernbert"},
 }  # fmt: skip
 """Tuned Trainers, as :func:`trainer` takes them; each is tried out for itself."""
 TRIAL_ROUNDS, TRIAL_STEPS = 3, 2
 LEARNING_RATE = 3e-4
-"""Of every contender: speed does not depend on it, and no curve leaves the others in its first steps."""
+"""Shared by every contender: speed does not depend on it, and no curve leaves the others in its first steps."""
 
 
 def same_maths(recipe: Recipe) -> Recipe:

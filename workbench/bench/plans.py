@@ -1,4 +1,4 @@
-"""What planned executions reach: `auto` and `memory` beside the native engine's defaults, over varied recipes.
+"""Measure planned executions: `auto` and `memory` beside the native engine's defaults, over varied recipes.
 
 Plans are calibrated anew. Where a plan is the defaults themselves, both are the same program, and nothing is raced.
 """
@@ -30,9 +30,9 @@ CASES = {
     ),
     "memory": ("fast, rows of 256", "bert_tiny", "llama_like", MANY_ROWS),
 }  # fmt: skip
-"""Of ``forecast_cases.py``, by execution; the last one keeps more than its model takes."""
+"""Names of cases of ``forecast_cases.py``, by execution; the last one keeps more than its model takes."""
 Found = Mapping[str, dict[str, dict[str, Any]]]
-"""What :func:`measure` gave, by execution and case."""
+"""Readings of :func:`measure`, by execution and case."""
 SLOWER = 0.03
 """Share by which `auto` may be slower than the defaults."""
 
@@ -75,7 +75,7 @@ def measure(kind: str, recipe: Recipe, *, rounds: int, steps: int, warmup: int) 
 
 
 def claims(found: Found) -> list[dict[str, Any]]:
-    """What was asked of the plans, with the worst case of each."""
+    """Return the claims on the plans, with the worst case of each."""
     times = {
         kind: {name: row["time"]["median"] if row["time"] else 1.0 for name, row in rows.items()}
         for kind, rows in found.items()
@@ -131,7 +131,7 @@ def _chosen(kind: str, only: Collection[str] | None) -> dict[str, Recipe]:
 
 
 def table(found: Found) -> Table:
-    """One row per kind and case of what :func:`measure` found."""
+    """One row per kind and case of the readings of :func:`measure`."""
     shown = Table("execution", "recipe", "plan", "expected", "time", "range", "memory", "calibrated in")
     for kind, rows in found.items():
         for name, row in rows.items():

@@ -128,10 +128,10 @@ def nats_of(run: Mapping[str, Any]) -> float:
 
 
 def seconds_of(run: Mapping[str, Any]) -> float:
-    """Of training, without compilation: processor time, where busy moments count less; on a GPU those of the wall."""
+    """Return the seconds of training without compilation: processor time on a CPU, wall time on a GPU."""
     return float(run["wall_seconds" if run.get("device") == "cuda" else "cpu_seconds"])
 
 
 def _small(recipe: Recipe) -> bool:
-    """Whether a sweep takes minutes on one core: a small vocabulary, and a budget that a busy moment does not cut."""
+    """Return True if a sweep takes minutes on one core: a small vocabulary, and a budget not in seconds."""
     return recipe.data.tokenizer.asked_size() <= 4096 and recipe.budget.unit != "seconds"

@@ -1,4 +1,4 @@
-"""What a benchmark leaves behind: a JSON file that says what ran, where, with what, and every single reading."""
+"""Write the result of a benchmark: JSON with hardware, versions, revision, date and every single reading."""
 
 from __future__ import annotations
 

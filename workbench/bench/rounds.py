@@ -16,14 +16,14 @@ from workbench.plots.waterfall import waterfall_png
 
 
 class Entrant(NamedTuple):
-    """A contender before it starts: the module of its process, and its setting."""
+    """Describe a contender before it starts: the module of its process, and its setting."""
 
     module: str
     setting: dict[str, Any]
 
 
 class SpeedRounds(NamedTuple):
-    """What contenders told over all rounds, by name.
+    """Hold the answers of contenders over all rounds, by name.
 
     Attributes:
         ready: what each said after its warm-up.
@@ -36,11 +36,11 @@ class SpeedRounds(NamedTuple):
     failed: dict[str, str]
 
     def rates(self) -> dict[str, list[float]]:
-        """Tokens per second by round."""
+        """Return tokens per second by round."""
         return {name: [each["tokens"] / each["seconds"] for each in answers] for name, answers in self.answers.items()}
 
     def losses(self, name: str) -> list[float]:
-        """Of a contender, in nats, from its first step on."""
+        """Return the losses of a contender in nats, from its first step on."""
         return [
             *self.ready[name]["warmup"]["losses"],
             *(loss for each in self.answers[name] for loss in each["losses"]),
@@ -70,12 +70,12 @@ def take_rounds(
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
-    """Spread of the quotients by round: a slow minute hits both, and cancels."""
+    """Return the spread of the quotients by round: a slow minute hits both, and cancels."""
     return spread([a / b for a, b in zip(ours, theirs, strict=True)])
 
 
 def waterfall(readings: Mapping[str, Sequence[float]], chain: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """The factors along a chain.
+    """Return the factors along a chain.
 
     Args:
         readings: by contender, one number per round; all of the same rounds.
@@ -99,7 +99,7 @@ def waterfall(readings: Mapping[str, Sequence[float]], chain: Sequence[tuple[str
 
 
 def table(found: Mapping[str, Any], title: str) -> Table:
-    """A row per factor of :func:`waterfall`."""
+    """Return a table with a row per factor of :func:`waterfall`."""
     shown = Table("what", "factor", "range by round", "so far", title=title)
     so_far = 1.0
     for step in found["steps"]:
@@ -111,7 +111,7 @@ def table(found: Mapping[str, Any], title: str) -> Table:
 
 
 def draw(found: Mapping[str, Any], title: str, path: Path) -> Path:
-    """The picture of a :func:`waterfall`, a PNG at ``path``."""
+    """Draw a :func:`waterfall` as a PNG at ``path``."""
     # Beside the readings, from which it can be drawn again.
     path.write_bytes(waterfall_png(title, found["start"], [(step["what"], step["factor"]) for step in found["steps"]]))
     return path

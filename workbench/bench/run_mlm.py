@@ -1,4 +1,4 @@
-"""What transformers' ``run_mlm`` computes otherwise than we do, for contenders that must do as it does."""
+"""Lay out rows and labels as transformers' ``run_mlm`` does, for contenders that must do as it does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a user waits before anything happens: importing the package, listing runs, from a launch to its first point.
+"""Measure the time that a user waits: importing the package, listing runs, from a launch to its first point.
 
 A launch is of `fast` with warm caches, eager and compiled; alone and beside another training that goes on, each on one
 thread, as the queue lets them share two cores; by a new process, and by one that was held ready.

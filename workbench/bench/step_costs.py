@@ -1,4 +1,4 @@
-"""What a step of several recipes costs beside a baseline's: contenders alternate, ratios are taken within rounds."""
+"""Compare the cost of a step of several recipes with a baseline's: contenders alternate, ratios are within rounds."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def squeezed(recipe: Recipe, steps: int) -> Recipe:
 
 
 def cost(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What a step costs beside a baseline's, from the rounds of two contenders of one :func:`alternate`.
+    """Return the cost of a step beside a baseline's, from the rounds of two contenders of one :func:`alternate`.
 
     Returns:
         ``ratio`` of seconds per step to the baseline's, over the whole schedule; the same per token (``token_ratio``)
@@ -75,7 +75,9 @@ def cost(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> di
 
 
 def _transitions(segments: Sequence[dict[str, Any]], step: float) -> dict[str, float]:
-    """How many there were, and what the first step of a stage took beyond the median of the others, over ``step``.
+    """Return the number of transitions, and what first steps of stages took beyond the median of the others.
+
+    The time is in units of ``step``.
 
     Copies of layers, new optimizer state, and graphs that are entered for the first time: all of it is in that step.
     """
@@ -91,7 +93,7 @@ def _transitions(segments: Sequence[dict[str, Any]], step: float) -> dict[str, f
 def step_costs(
     base: Recipe, recipes: Mapping[str, Recipe], *, segments: int = SEGMENTS, steps: int = STEPS
 ) -> dict[str, Any]:
-    """What a step of every recipe costs, in groups of a few that alternate with the baseline.
+    """Measure the cost of a step of every recipe, in groups of a few that alternate with the baseline.
 
     Returns:
         ``arms``: by name what :func:`cost` says, or ``{"error": ...}``; ``baseline_seconds_per_step`` by group;

@@ -1,4 +1,4 @@
-"""Every method against its baseline: each arm tuned at its whole budget, then raced over fresh seeds at equal time.
+"""Compare every method with its baseline: arms are tuned at their budget, then raced on fresh seeds at equal time.
 
 Claim 2 of an honest comparison. A track is a baseline and sections of methods, each a change to it. Every arm's rate
 and warm-up are swept by the same search on a seed that no race sees, at the steps that the budget gives this arm; then
@@ -213,7 +213,7 @@ def _raced(
 
 
 def definitions(built: Track, section: str) -> dict[str, str]:
-    """What each arm of a section was before it was tuned: another one is another method."""
+    """Return the untuned recipe of each arm of a section: another one is another method."""
     arms, _ = arms_of(built, section)
     before = f" after {definition(built.before)}" if built.before else ""
     base = built.of(section).base

@@ -1,4 +1,4 @@
-"""What the study of methods compares: baselines, and sections of methods, each a change to one of them."""
+"""Define the comparisons of the study of methods: baselines, and sections of methods, each a change to one of them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def large_batch(steps: int) -> Track:
 
 
 def masked(steps: int) -> Track:
-    """What masks are worth to a model that reads context: ``fast`` on one thread, from where it has left the plateau.
+    """Return the track for masks, with a model that reads context: ``fast`` on one thread, after the plateau.
 
     Its rate and steps are those that end 1.2 nats below word frequencies; 3e-3 after as many is still on the plateau.
     """

@@ -1,4 +1,4 @@
-"""What all telemetry costs: the same steps with it on and with none, in turns, in one process.
+"""Measure the cost of all telemetry: the same steps with it on and with none, in turns, in one process.
 
 The share sought is a hundredth of a step, and neighbours on a shared machine move single steps by a tenth. They only
 ever add time, so steps of one sort are compared by a low quantile of their times, not by their mean.

@@ -57,7 +57,7 @@ class PeakMemory:
 
     @property
     def grown(self) -> int:
-        """So far."""
+        """Return the growth so far, in bytes."""
         return torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else self._sampled
 
     def _watch(self) -> None:
@@ -67,7 +67,7 @@ class PeakMemory:
 
 
 def load_what_all_need() -> None:
-    """What the first product of a process and its first optimizer load: once counted as the memory of their model."""
+    """Load what the first product of a process and its first optimizer need, or it counts as memory of the model."""
     (torch.randn(64, 64, requires_grad=True) @ torch.randn(64, 64)).sum().backward()
     load(COMPILER)
 

@@ -64,7 +64,7 @@ def train(recipe: Recipe, prepared: PreparedData, initial: str = "") -> dict[str
 
 
 def serve(answer: Callable[[Recipe, PreparedData, dict[str, Any]], dict[str, Any]]) -> None:
-    """The child's side: says the floors of its text, then answers each recipe with what its training came to.
+    """Serve as the child: say the floors of its text, then answer each recipe with what its training came to.
 
     Args:
         answer: trains one whole run; it gets the recipe, its data and the child's setting.

@@ -29,7 +29,7 @@ from workbench.training.assemble import heldout_set
 UNTIMED_STEPS = 2
 """In which a compiled model is compiled; they count as long as the later ones take."""
 ROWS = 64
-"""Of the held-out set that are scored at once."""
+"""Rows of the held-out set that are scored at once."""
 WAYS = tuple({"bf16": bf16, "torch_compile": compiled} for bf16 in (True, False) for compiled in (True, False))
 """In which the tuned Trainer may train; the fastest is taken."""
 TRIAL_STEPS, TRIAL_SHARE, TRIAL_ROUNDS = 60, 8, 2
@@ -54,7 +54,7 @@ class Clock(transformers.TrainerCallback):
 
     @property
     def seconds(self) -> tuple[float, float]:
-        """Of all steps, compilation excluded: of the processor, of the wall."""
+        """Return the seconds of all steps without compilation: of the processor, of the wall."""
         (cpu, wall), (last_cpu, last_wall) = self._readings[0], self._readings[-1]
         share = self.steps / max(1, self.steps - UNTIMED_STEPS)
         return (last_cpu - cpu) * share, (last_wall - wall) * share
