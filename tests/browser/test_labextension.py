@@ -280,6 +280,7 @@ def test_runs_of_a_race_stand_under_one_line(page: Page, server: Server, run: Ru
         shutil.rmtree(folder.path)
 
 
+@pytest.mark.extended
 def test_the_lab_of_a_cell_opens_in_a_tab_too(page: Page, server: Server, corpus: Path, run: Run) -> None:
     open_lab(page, server, corpus)
     cell = page.locator(".jp-NotebookPanel")

@@ -130,6 +130,7 @@ def saved_live(page: Page, server: Server, run: Run, name: str) -> tuple[Noteboo
     return notebook, saved(notebook, server.root / name, lambda text: "wb-keepsake" in text and "alt=" in text)
 
 
+@pytest.mark.extended
 def test_with_widget_state_saved_the_curves_themselves_are_there(new_page: Open, server: Server, run: Run) -> None:
     server.ask(SAVE_STATE, "PUT", {"raw": json.dumps({"saveState": True})})
     try:

@@ -30,6 +30,7 @@ def folders(server: Server, original: RunFolder) -> list[RunFolder]:
     return copies(original, server.runs, MOST + OLDER)
 
 
+@pytest.mark.extended
 def test_a_thousand_runs_by_mouse(page: Page, server: Server, folders: list[RunFolder]) -> None:
     notebook = open_table(page, server, "many.ipynb")
     count = page.locator(".lab-runs-head .lab-count")

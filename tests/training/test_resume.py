@@ -131,6 +131,7 @@ def test_resume_with_compiled_blocks(tiny: Recipe, live: Live) -> None:
     assert_same(straight, train(parts, resume=True))
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_resume_with_kernels_of_the_compiler(tiny: Recipe, live: Live) -> None:
     """With dropout and in bf16, the fewest graphs that a run can have."""

@@ -134,6 +134,7 @@ def pip(environment: EngineEnvironment, *arguments: str) -> None:
     subprocess.run([str(environment.python), "-m", "pip", "--quiet", *arguments], check=True)
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_ready_engine_runs_this_very_package(installed: Installed) -> None:
     tiny, said = installed.tiny, installed.said

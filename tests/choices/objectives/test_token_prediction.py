@@ -99,6 +99,7 @@ def test_a_batch_without_a_label_that_counts_gives_zero_not_nan() -> None:
     assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("objective", ["masked", "causal"])
 @pytest.mark.process
 def test_compiled_equals_eager_and_keeps_names(objective: str) -> None:
