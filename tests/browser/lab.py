@@ -53,7 +53,17 @@ def open_lab(
     notebook.hide_sidebar()
     notebook.run(0)
     expect(page.locator(".lab-composer")).to_be_visible()
+    open_axes(page)
     return notebook
+
+
+def open_axes(page: Page, *names: str) -> None:
+    """Open axes of the composer, which are all closed at first; the two that are changed most by default."""
+    for name in names or ("Architecture", "Optimizer"):
+        toggle = page.locator(".lab-composer .lab-toggle", has_text=name)
+        expect(toggle).to_have_attribute("aria-expanded", "false")
+        toggle.press("Enter")
+        expect(toggle).to_have_attribute("aria-expanded", "true")
 
 
 def knob(page: Page, label: str) -> Locator:

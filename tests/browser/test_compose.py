@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
+from tests.browser.lab import open_axes
 from tests.browser.servers import Server
 from tests.jupyter.live import run_folder
 from workbench import presets
@@ -43,6 +44,7 @@ def test_composing(page: Page, server: Server) -> None:
     notebook.run(0)
     composer = page.locator(".lab-composer")
     expect(verdict(composer)).to_contain_text("ready")
+    open_axes(page)
     for part in (undo_by_key_and_help, card_beside_the_form, search_and_errors, texts, differences):
         part(composer, page)
         if composer.locator(".lab-all").count():

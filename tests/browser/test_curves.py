@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS, Open
 from tests.browser.jupyter import Notebook, write_notebook
+from tests.browser.lab import open_axes
 from tests.browser.looks import controls, soon, still, unfit
 from tests.browser.servers import Server
 from tests.tiny_runs import tiny_recipe
@@ -60,6 +61,7 @@ def test_points_are_moved_by_mouse_and_keyboard(new_page: Open, server: Server, 
     notebook = Notebook(page, server, "curves.ipynb")
     notebook.hide_sidebar()
     notebook.run(0)
+    open_axes(page, "Optimizer")
     curve = page.get_by_role("group", name="curve of optimizer.schedule")
     points = curve.get_by_role("slider")
     expect(curve.locator("polyline")).to_be_visible()

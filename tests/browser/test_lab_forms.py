@@ -20,7 +20,7 @@ from workbench.store.state import FINAL
 pytestmark = pytest.mark.browser
 SCREENS = {"desk": (1440, 900), "laptop": (1280, 720), "150%": (960, 600)}
 MOST_STOPS = 60
-"""Of the keyboard, with the sections open that are so at first: 79 were counted once."""
+"""Of the keyboard, with two axes open: 79 were counted once."""
 
 
 def test_forms(new_page: Open, server: Server, corpus: Path) -> None:

@@ -90,7 +90,8 @@ def test_a_text_that_is_not_prepared_yet_is_said_without_reading_it(
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
     monkeypatch.setattr("workbench.forecasting.calibration.calibrated", lambda *_: RATES)
     found = forecast(recipe)
-    assert found.preparation == "and once, reading the text and learning its vocabulary: up to some minutes"
+    assert found.preparation == "and once, reading the text and learning its vocabulary: 1 to 3 minutes"
+    assert found.preparation_seconds == 120.0
     assert found.preparation in summary(recipe, found)
     assert not list(tmp_path.glob("tokens/*")), "nothing was prepared"
     assert ahead(recipe).preparation == "", "nobody knows the cache of another machine"

@@ -42,4 +42,5 @@ FOUND: dict[str, Any] = {
     "refusal": "",
     "provisional": "",
     "preparation": "",
+    "preparation_seconds": 0.0,
 }  # fmt: skip

@@ -45,7 +45,7 @@ def test_what_is_no_forecast_is_none(damaged: object) -> None:
 def test_a_forecast_from_a_file_may_lack_what_is_not_needed() -> None:
     assert whole_forecast(FOUND) == FOUND
     bare = {name: FOUND[name] for name in NUMBERS}
-    least = {**bare, "memory": {}, "notes": [], "compile_seconds": 0.0}
+    least = {**bare, "memory": {}, "notes": [], "compile_seconds": 0.0, "preparation_seconds": 0.0}
     assert whole_forecast(bare) == least
     assert whole_forecast({**bare, "memory": {"weights": "much"}, "notes": 3, "compile_seconds": [2]}) == least
     assert moving(bare) == {}

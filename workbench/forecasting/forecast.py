@@ -21,6 +21,8 @@ BAND = {False: 0.25, True: 0.4}
 FAR = 100
 """Times an optimizer's default rate, from which on a rate is called unusual."""
 YEAR_SECONDS = 365 * 86_400
+UNKNOWN_PREPARATION_SECONDS = 120.0
+"""Of a preparation that was never timed here: between 1 and 3 minutes."""
 PREPARATION = "and once, reading the text and learning its vocabulary"
 
 
@@ -42,6 +44,7 @@ class Forecast:
         compile_seconds: of one processor, roughly what compiling takes the first time, before the run's clock starts;
             several processors compile in parallel. 0 if nothing is compiled.
         preparation: what happens once before training, if text and vocabulary are not in this machine's cache yet.
+        preparation_seconds: about what that takes.
         provisional: why the figures will change when the run begins; empty if they will not.
         unusual: a knob so unusual that the run will most likely learn nothing; empty if there is none.
         refusal: why the run will most likely be refused at its start, with the way out; empty where it will not be.
@@ -69,6 +72,7 @@ class Forecast:
     calibrated: str = ""
     provisional: str = ""
     preparation: str = ""
+    preparation_seconds: float = 0.0
     unusual: str = ""
     refusal: str = ""
 
@@ -140,6 +144,7 @@ def forecast(
     memory["heap"] = max(0, peak - sum(memory.values()))
     band = BAND[engine.mode.compiled]
     counted, far = recipe.budget.unit == "seconds", " ".join(unusual(recipe) or ())
+    preparation, preparing = _preparation(recipe.data) if here else ("", 0.0)
     return Forecast(
         parameters=simulated.parameters,
         flops_per_token=simulated.flops / simulated.tokens,
@@ -162,7 +167,8 @@ def forecast(
         machine=rates.device,
         calibrated=rates.date,
         provisional=engine.provisional,
-        preparation=_preparation(recipe.data) if here else "",
+        preparation=preparation,
+        preparation_seconds=preparing,
         unusual=far,
         refusal=simulator.refusal,
     )
@@ -208,16 +214,16 @@ def unusual(recipe: Recipe) -> Problem | None:
     return None
 
 
-def _preparation(data: Data) -> str:
-    """Name the work before the first training on ``data``, and its seconds the last time."""
+def _preparation(data: Data) -> tuple[str, float]:
+    """Return the work before the first training on ``data`` in words, and about its seconds; ("", 0) for none."""
     from workbench.choices.data.prepare import is_prepared, usual_seconds
 
     if is_prepared(data):
-        return ""
+        return "", 0.0
     seconds = usual_seconds(data)
-    return f"{PREPARATION}: " + (
-        "up to some minutes" if seconds is None else f"it took {duration_words(seconds)} the last time"
-    )
+    if seconds is None:
+        return f"{PREPARATION}: 1 to 3 minutes", UNKNOWN_PREPARATION_SECONDS
+    return f"{PREPARATION}: it took {duration_words(seconds)} the last time", seconds
 
 
 def _schedules(points: list[Any]) -> dict[str, list[float]]:

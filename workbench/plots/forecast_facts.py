@@ -34,7 +34,10 @@ def whole_forecast(raw: Any) -> dict[str, Any] | None:
         **raw,
         "memory": parts if known else {},
         "notes": notes if isinstance(notes, list) else [],
-        "compile_seconds": raw.get("compile_seconds") if number(raw.get("compile_seconds")) > 0 else 0.0,
+        **{
+            name: raw.get(name) if number(raw.get(name)) > 0 else 0.0
+            for name in ("compile_seconds", "preparation_seconds")
+        },
     }
 
 
@@ -113,6 +116,19 @@ def assumed(found: Mapping[str, Any], sharing: int = 0) -> str:
     # Forecasts of earlier versions do not say.
     more = [str(found[name]) for name in ("preparation", "provisional") if found.get(name)]
     return "; ".join([f"{ALONE}{now}", *filter(None, [compiling(found)]), *more])
+
+
+def before_start(found: Mapping[str, Any]) -> tuple[float, list[str]]:
+    """Return the seconds before step 1 as far as they are known, and the names of what takes them.
+
+    Example:
+        >>> before_start({"compile_seconds": 30.0, "preparation": "reading the text", "preparation_seconds": 60.0})
+        (90.0, ['preparation', 'compiling'])
+    """
+    named = {"preparation": "preparation", "provisional": "measuring attention", "compile_seconds": "compiling"}
+    # Forecasts of earlier versions name no seconds of preparation.
+    seconds = found.get("compile_seconds", 0.0) + found.get("preparation_seconds", 0.0)
+    return seconds, [words for name, words in named.items() if found.get(name)]
 
 
 def compiling(found: Mapping[str, Any]) -> str:

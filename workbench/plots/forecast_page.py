@@ -15,6 +15,7 @@ from workbench.plots.forecast_facts import (
     ALONE,
     assumed,
     at_work,
+    before_start,
     bytes_words,
     cost_of,
     large,
@@ -42,12 +43,20 @@ def line_html(
     """
     low, high = (duration_words(found[name]) for name in ("seconds_low", "seconds_high"))
     device = bytes_words(found["device_memory_bytes"])
-    parts = [
-        f"<strong>{duration_words(found['seconds'])}</strong>"
-        + (f" ({low} to {high})" if low != high and not brief else ""),
-        f"<strong>{count(found['tokens_per_second'])}</strong> tokens/s",
-        f"<strong>{bytes_words(found['memory_bytes'])}</strong>" + ("" if brief else f" of {device} of memory"),
-    ]
+    training = duration_words(found["seconds"])
+    band = f" ({low} to {high})" if low != high and not brief else ""
+    before, names = before_start(found)
+    time = f"<strong>{training}</strong>{band}"
+    if names:
+        end, called = duration_words(found["seconds"] + before), " and ".join(names)
+        time = f'<strong title="with {called}">{end}</strong> to the end'
+        time += "" if brief else f" with {called}, {training}{band} of training"
+    parts = [time, f"<strong>{count(found['tokens_per_second'])}</strong> tokens/s"]
+    # "to the end" takes its place in a small box; the details have it.
+    if not (brief and names):
+        parts.append(
+            f"<strong>{bytes_words(found['memory_bytes'])}</strong>" + ("" if brief else f" of {device} of memory")
+        )
     if price_per_hour is not None:
         parts.append(f"cost {_money(cost_of(found, price_per_hour)[1])}")
     text = " · ".join(parts)

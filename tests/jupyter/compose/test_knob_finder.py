@@ -28,7 +28,10 @@ def shown(widget: Any) -> set[str]:
 
 @pytest.fixture(scope="module")
 def composer() -> Composer:
-    return Composer(presets.get("fast"))
+    composer = Composer(presets.get("fast"))
+    for section in composer.sections:
+        section.toggle.value = section.name in ("architecture", "optimizer", "budget")
+    return composer
 
 
 @pytest.fixture(autouse=True)

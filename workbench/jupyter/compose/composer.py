@@ -37,8 +37,6 @@ from workbench.recipes.recipe import AXES, Recipe
 
 RUN_FIELDS = ("name", "seed", "notes")
 """Fields of the recipe that belong to no axis; they are shown with the budget."""
-# What is changed most; with every section open the form is several screens long.
-_OPEN_AT_FIRST = ("architecture", "optimizer")
 
 
 def default_recipe() -> Recipe:
@@ -107,8 +105,7 @@ class Composer(Light, ipywidgets.VBox):
 
     def _make_sections(self) -> list[Section]:
         sections = [
-            Section.of_choice(axis, knob, axis in _OPEN_AT_FIRST, partial(self._help_pressed, axis))
-            for axis, knob in self.axes.items()
+            Section.of_choice(axis, knob, toggled=partial(self._help_pressed, axis)) for axis, knob in self.axes.items()
         ]
         both = light(ipywidgets.VBox, [self.run.widget, self.budget.widget])
         return [*sections, Section("budget", both, [self.run, self.budget], opened=True)]

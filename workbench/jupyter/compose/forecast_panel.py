@@ -38,7 +38,7 @@ _WAITING = "The forecast appears as soon as the recipe can run."
 _WORKING = "Working out the forecast (a second or two)."
 _MEASURING = "Measuring this machine, once"
 # Two lines of the Lab's box, above its button.
-_ASK = f"No forecast: not measured yet. Runs train now: measuring ({MEASURING_SECONDS} s) slows them, reads too slow."
+_ASK = f"Not measured for this yet. Runs train now: measuring ({MEASURING_SECONDS} s) slows them, reads too slow."
 _NO_FORECAST = "not forecast at its launch, and this machine has not been measured for such runs"
 
 
@@ -53,7 +53,7 @@ class ForecastPanel(ipywidgets.VBox):
     """Parameters, FLOPs, memory, speed, time and cost of a recipe, before it is run.
 
     Nothing here blocks: forecasts are made in a thread, the latest recipe wins, and the numbers of the one before stay
-    (dimmed) until the new ones are there; they go where none are to come. A machine that has not been measured yet is
+    (dimmed) until the new ones are there. A machine that has not been measured yet is
     measured once in the background, but never unasked while runs train on it.
 
     Args:
@@ -228,9 +228,6 @@ class ForecastPanel(ipywidgets.VBox):
         try:
             found = self._forecasts.of_recipe(recipe)
         except NotMeasuredError:
-            with self._lock:
-                if self._is_composed(recipe.hash):
-                    self._drop()
             self._say(_ASK, button=True)
         except OvertakenError:
             self._say("")
@@ -291,13 +288,6 @@ class ForecastPanel(ipywidgets.VBox):
         self.headline.value = headline_html(self._found, known, self._sharing)
         self.details.value = details_html(self._found)
         self._note.say("the price must be a number of 0 or more, or empty" if wrong else "")
-        self._arrange()
-
-    def _drop(self) -> None:
-        """Take the numbers away: they are of another recipe, and this one has none to come."""
-        self._found, self._found_of = None, ""
-        for part in (self.line, self.headline, self.details):
-            part.value = ""
         self._arrange()
 
     @property

@@ -1,2 +1,2 @@
-/* sources sha256:0f8cc3c14cdfec3ce08f1ae083b3b6082444f3cfa5961c86c6d074011e6513fc */
+/* sources sha256:d465098236b9b236e4bf0999cb7918ed0cf493969dbaa0b836750f2a86217ebd */
 var n={render({el:e}){e.hidden=!0}};function i(e){let t,o=r=>t=r;return e.on("change:connected",o),e.set("connected",!0),e.off("change:connected",o),e.set("connected",void 0),t}function c(e){let t=i(e);t?.comm?.on_msg&&t._handle_comm_msg({content:{data:{}}}).catch(()=>{let{_handle_comm_msg:o}=Object.getPrototypeOf(Object.getPrototypeOf(t));t.comm.on_msg(r=>o.call(t,r)),t.comm.send({method:"request_state"})})}function a(e){return typeof e=="function"?()=>a(e()):{...e,initialize(t){return c(t.model),e.initialize?.(t)}}}var u=a(n);export{u as default};

@@ -1,4 +1,4 @@
-/* sources sha256:0f8cc3c14cdfec3ce08f1ae083b3b6082444f3cfa5961c86c6d074011e6513fc
+/* sources sha256:d465098236b9b236e4bf0999cb7918ed0cf493969dbaa0b836750f2a86217ebd
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)
