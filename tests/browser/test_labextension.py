@@ -78,7 +78,10 @@ def lab_of(page: Page) -> Locator:
 
 
 def rate(lab: Locator) -> Locator:
-    """The box of the learning rate."""
+    """The box of the learning rate, its axis opened."""
+    toggle = lab.locator(".lab-toggle", has_text="Optimizer")
+    if toggle.get_attribute("aria-expanded") != "true":
+        toggle.press("Enter")
     knob = lab.locator(".lab-knob", has=lab.page.locator("label", has_text=re.compile(r"^\s*lr(\s|$)"))).last
     return knob.locator("input[type=text]").first
 

@@ -1,4 +1,4 @@
-"""Whether a page would draw the widgets of the present cell, or a program runs it that keeps the notebook."""
+"""Tells whether a page would draw the widgets of the present cell, or a program runs it that keeps the notebook."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from IPython.core.getipython import get_ipython
 
 
 def headless() -> bool:
-    """Whether papermill, ``nbconvert --execute`` or the like runs this cell; False outside of notebooks.
+    """Return whether papermill, ``nbconvert --execute`` or the like runs this cell; False outside of notebooks.
 
     Told by the messaging protocol: a client that sends ``allow_stdin: false`` has nobody who could answer. Voila sends
     it as well, but goes on to draw the widgets; it names itself in the kernel's environment.
@@ -22,5 +22,5 @@ def headless() -> bool:
 
 
 def in_page() -> bool:
-    """Whether a page shows the output of the present cell; False in a terminal and in plain Python, too."""
+    """Return whether a page shows the output of the present cell; False in a terminal and in plain Python, too."""
     return getattr(get_ipython(), "kernel", None) is not None and not headless()

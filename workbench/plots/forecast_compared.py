@@ -39,7 +39,7 @@ class Compared:
 
     @property
     def missed(self) -> bool:
-        """Whether it is further off than a forecast may be."""
+        """Return whether it is further off than a forecast may be."""
         return self.off is not None and abs(self.off) > MISSED
 
     @property
@@ -49,7 +49,7 @@ class Compared:
 
     @property
     def ratio_words(self) -> str:
-        """What was measured as a share of the forecast: ``28%``, ``8.0 x``; a dash where nothing is known.
+        """Return what was measured as a share of the forecast: ``28%``, ``8.0 x``; a dash where nothing is known.
 
         Example:
             >>> [Compared("", "", "", off).ratio_words for off in (0.0, 0.25, 2.5, -0.875)]
@@ -142,7 +142,7 @@ def missed_lines(rows: Sequence[Compared]) -> list[str]:
 
 
 def _band_words(found: Mapping[str, Any], seconds: float | None, pace: str) -> str:
-    """Whether the time lies within the band that was promised, and how it was reckoned."""
+    """Return whether the time lies within the band that was promised, and how it was reckoned."""
     if seconds is None:
         return pace
     low, high = found["seconds_low"], found["seconds_high"]

@@ -83,7 +83,7 @@ def cost_of(found: Mapping[str, Any], price_per_hour: float) -> tuple[float, flo
 
 
 def misfit(found: Mapping[str, Any]) -> str:
-    """How far memory is short, in words; empty where it fits."""
+    """Return how far memory is short, in words; empty where it fits."""
     if found["memory_bytes"] <= found["device_memory_bytes"]:
         return ""
     need, there = bytes_words(found["memory_bytes"]), bytes_words(found["device_memory_bytes"])
@@ -91,7 +91,7 @@ def misfit(found: Mapping[str, Any]) -> str:
 
 
 def doubt(found: Mapping[str, Any]) -> str:
-    """What speaks against running a recipe as it is: memory, time, a knob far off; empty where nothing does."""
+    """Return what speaks against running a recipe as it is: memory, time, a knob far off; empty where nothing does."""
     if why := misfit(found):
         return why
     # Forecasts of earlier versions do not say.
@@ -103,7 +103,7 @@ def doubt(found: Mapping[str, Any]) -> str:
 
 
 def assumed(found: Mapping[str, Any], sharing: int = 0) -> str:
-    """What a forecast's time and speed hold for, what is otherwise now, and what comes before.
+    """Return what a forecast's time and speed hold for, what is otherwise now, and what comes before.
 
     Args:
         sharing: runs that train on the machine now.
@@ -132,7 +132,7 @@ def before_start(found: Mapping[str, Any]) -> tuple[float, list[str]]:
 
 
 def compiling(found: Mapping[str, Any]) -> str:
-    """What compiling takes where nothing of it is in a cache; empty where nothing is compiled."""
+    """Return what compiling takes where nothing of it is in a cache; empty where nothing is compiled."""
     seconds = found.get("compile_seconds")
     return f"compiling adds about {duration_words(seconds)} the first time, with a core to itself" if seconds else ""
 

@@ -27,7 +27,7 @@ _MOVES = ("data.", "objective.", "depth.", "architecture.", "execution.")
 
 
 def why_missed(name: str, off: float, found: Mapping[str, Any], view: RunView) -> str:
-    """Why one number was missed.
+    """Return why one number was missed.
 
     Args:
         name: of the row (:class:`workbench.plots.forecast_compared.Compared`).
@@ -65,7 +65,7 @@ def _other_training(found: Mapping[str, Any], view: RunView) -> list[str]:
 
 
 def others_at_work(view: RunView) -> list[str]:
-    """What a run recorded of others on the machine, in words: a forecast assumes that there are none."""
+    """Return what a run recorded of others on the machine, in words: a forecast assumes that there are none."""
     reasons = []
     threads = int(number(view.environment.get("threads") or 1))
     load, share = _mean(view, "load"), _mean(view, "processor_share")
@@ -79,7 +79,7 @@ def others_at_work(view: RunView) -> list[str]:
 
 
 def _measured_otherwise(view: RunView) -> list[str]:
-    """What the run found of the machine that contradicts the rates it was forecast with."""
+    """Return what the run found of the machine that contradicts the rates it was forecast with."""
     return [str(event.get("text")) for event in view.telemetry.events if event.get("kind") == "measurement"][-1:]
 
 

@@ -44,7 +44,7 @@ def colour_of(part: str) -> str:
 
 
 def gauge(share: float, label: str) -> str:
-    """How full something is, from 0 to 1; what is beyond 1 is drawn as full, and is for words to tell."""
+    """Draw how full something is, from 0 to 1; what is beyond 1 is drawn as full, and is for words to tell."""
     width = _WIDTH * min(1.0, max(0.0, share))
     body = (
         f'<rect class="wb-room" width="{_WIDTH:g}" height="1"/><rect class="wb-full" width="{width:.2f}" height="1"/>'

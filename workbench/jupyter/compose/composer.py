@@ -40,7 +40,7 @@ RUN_FIELDS = ("name", "seed", "notes")
 
 
 def default_recipe() -> Recipe:
-    """What is composed from where nothing else is given."""
+    """Return the recipe that is composed where nothing else is given."""
     return presets.get(presets.DEFAULT)
 
 
@@ -330,7 +330,7 @@ class Composer(Light, ipywidgets.VBox):
         self._put()
 
     def _heard(self, request: dict[str, Any]) -> None:
-        """What the page asks for by keys and links."""
+        """Do what the page asks for by keys and links."""
         verbs = {"undo": self.undo, "redo": self.redo, "reset": self.reset, "close": self._close_panel}
         if (verb := str(request.get("do"))) in verbs:
             verbs[verb]()

@@ -24,7 +24,7 @@ _MOST_ROUNDS = 4
 
 @dataclass(frozen=True)
 class State:
-    """What undo goes back to.
+    """The state that undo goes back to.
 
     Attributes:
         fields: all knobs as JSON has them, valid or not.
@@ -39,7 +39,7 @@ class State:
 
     @property
     def began(self) -> str:
-        """What ``base`` is called."""
+        """Return the name of ``base``."""
         return title_of(self.source) if self.source else "the given recipe"
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class State:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> State:
-        """What :meth:`to_dict` gave.
+        """Restore what :meth:`to_dict` gave.
 
         Raises:
             RecipeError, KeyError: the recipe it began with is none any more.
@@ -95,12 +95,12 @@ class Composition:
 
     @property
     def undoes(self) -> str:
-        """What :meth:`undo` would take back, in a few words; empty where that is nothing."""
+        """Return what :meth:`undo` would take back, in a few words; empty where that is nothing."""
         return self._history.undone_by(described)
 
     @property
     def redoes(self) -> str:
-        """What :meth:`redo` would do again, in a few words; empty where that is nothing."""
+        """Return what :meth:`redo` would do again, in a few words; empty where that is nothing."""
         return self._history.redone_by(described)
 
     def change(self, fields: Mapping[str, Any]) -> None:
@@ -159,7 +159,7 @@ def _key(paths: Sequence[str], fields: Mapping[str, Any]) -> str:
 
 
 def all_problems(fields: Mapping[str, Any], sound: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with ``fields``, by path, also what a field that cannot be read would hide.
+    """Return what is wrong with ``fields``, by path, also what a field that cannot be read would hide.
 
     Args:
         fields: all knobs as JSON has them.

@@ -257,7 +257,7 @@ class ForecastPanel(ipywidgets.VBox):
             raise OvertakenError
 
     def _is_composed(self, recipe: str) -> bool:
-        """Whether nothing else than the recipe with this hash was composed since; ask with the lock held."""
+        """Return whether nothing else than the recipe with this hash was composed since; ask with the lock held."""
         return self._recipe is not None and recipe == self._recipe.hash
 
     def _take(self, recipe: Recipe, found: dict[str, Any] | None, wrong: str = "", button: bool = False) -> None:
@@ -292,7 +292,7 @@ class ForecastPanel(ipywidgets.VBox):
 
     @property
     def _crowded(self) -> bool:
-        """Whether more than the forecast has to stand in the Lab's four lines."""
+        """Return whether more than the forecast has to stand in the Lab's four lines."""
         return bool(self.beside.value) or self._offered
 
     def _dim(self, dim: bool) -> None:
@@ -373,7 +373,7 @@ class ForecastPanel(ipywidgets.VBox):
 
 
 def _rates_of(recipe: Recipe) -> Any:
-    """What decides which rates of the machine a forecast needs."""
+    """Return what decides which rates of the machine a forecast needs."""
     return recipe.engine().mode._replace(compiled=False)
 
 

@@ -73,11 +73,11 @@ class History(Generic[S]):
         return self._move(1)
 
     def undone_by(self, describe: Callable[[S, S], str]) -> str:
-        """What :meth:`undo` would take back, as ``describe(before, after)``; empty where that is nothing."""
+        """Return what :meth:`undo` would take back, as ``describe(before, after)``; empty where that is nothing."""
         return describe(self._states[self._at - 1], self.present) if self._at else ""
 
     def redone_by(self, describe: Callable[[S, S], str]) -> str:
-        """What :meth:`redo` would do again, as ``describe(before, after)``; empty where that is nothing."""
+        """Return what :meth:`redo` would do again, as ``describe(before, after)``; empty where that is nothing."""
         return describe(self.present, self._states[self._at + 1]) if self._at + 1 < len(self._states) else ""
 
     def _move(self, by: int) -> S:
@@ -88,6 +88,6 @@ class History(Generic[S]):
 
 
 def _alike(key: str, other: str) -> bool:
-    """Whether two changes are of one thing: the same knob, or a curve and a knob of its own."""
+    """Return whether two changes are of one thing: the same knob, or a curve and a knob of its own."""
     short, long = sorted((key, other), key=len)
     return bool(short) and (short == long or (short.endswith(".") and long.startswith(short)))

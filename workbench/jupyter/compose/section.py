@@ -107,7 +107,7 @@ class Section:
         return found
 
     def rank(self, words: Sequence[str]) -> int:
-        """How well its name, or that of the best knob in here, is what a search asks for."""
+        """Return how well its name, or that of the best knob in here, is what a search asks for."""
         return min(rank_of(self.name, words), *(part.rank(words) for part in self._parts))
 
     def _arrange(self) -> None:

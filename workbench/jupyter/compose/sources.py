@@ -88,14 +88,14 @@ def preset_of(recipe: Recipe) -> str | None:
 
 
 def title_of(source: str) -> str:
-    """What a heading or a tooltip calls a source."""
+    """Return what a heading or a tooltip calls a source."""
     return (
         f"run {run_label(source.removeprefix(RUN)).split(' · ')[0]}" if source.startswith(RUN) else f"preset {source}"
     )
 
 
 def about(source: str) -> str:
-    """What there is to say about a source: a preset's first line, a run's time and id."""
+    """Return what there is to say about a source: a preset's first line, a run's time and id."""
     if source.startswith(RUN):
         return f"recipe of run {source.removeprefix(RUN)}"
     line = (inspect.getdoc(getattr(presets, source)) or "").splitlines()[0]

@@ -173,7 +173,7 @@ class Lab(ipywidgets.Box):
         return f"Lab(runs of {runs_root(self._runs_dir)}{watched})"
 
     def _saved_html(self) -> str:
-        """What is watched, the recipe that is composed and the runs, without scripts."""
+        """Return what is watched, the recipe that is composed and the runs, without scripts."""
         picture = self.monitor.summary_html() if self.monitor.runs else ""
         found = run_list.runs(self._runs_dir)
         listed = f"<p><strong>Runs in {html.escape(str(found.root))}</strong></p>{found._repr_html_()}"
@@ -366,7 +366,7 @@ class Lab(ipywidgets.Box):
         self._start(presets.get(presets.EXAMPLE))
 
     def _heard(self, request: dict[str, Any]) -> None:
-        """What the page asks for: a launch by key, what it kept of a Lab whose kernel has ended."""
+        """Do what the page asks for: a launch by key, what it kept of a Lab whose kernel has ended."""
         verb = request.get("do")
         if isinstance(request.get("typed"), str):
             self.composer.texts.typed(request["typed"])

@@ -30,7 +30,7 @@ class Question(NamedTuple):
 
 
 def question(doubt: str, same: str) -> Question | None:
-    """What to ask; None where nothing is unusual.
+    """Return what to ask; None where nothing is unusual.
 
     Args:
         doubt: what speaks against the recipe; empty where nothing does.
