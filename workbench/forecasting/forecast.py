@@ -117,20 +117,12 @@ def forecast(
         >>> wb.forecast(wb.presets.fast()).parameters  # doctest: +SKIP
         4196608
     """
-    from workbench.base.errors import RecipeError
     from workbench.choices.execution.memory_fit import room_now
     from workbench.forecasting.calibration import calibrated
-    from workbench.forecasting.rates import Rates
     from workbench.forecasting.simulated_run import Simulator
-    from workbench.recipes.recipe import check_recipe
 
-    check_recipe(recipe, "forecast")
-    if rates is not None and not isinstance(rates, Rates):
-        raise RecipeError(f"rates: {rates!r:.60} is not the rates of a machine; leave them out for this one's")
-    recipe.check_whole()
     here = rates is None
-    if here:
-        recipe.check_here()
+    _check(recipe, rates)
     engine = recipe.engine()
     rates = rates or calibrated(engine.mode, say, poll)
     vocabulary = _vocabulary(recipe.data)
@@ -172,6 +164,20 @@ def forecast(
         unusual=far,
         refusal=simulator.refusal,
     )
+
+
+def _check(recipe: Recipe, rates: Rates | None) -> None:
+    """Refuse what is no recipe, cannot be built, or cannot be carried out on this machine where that is asked."""
+    from workbench.base.errors import RecipeError
+    from workbench.forecasting.rates import Rates
+    from workbench.recipes.recipe import check_recipe
+
+    check_recipe(recipe, "forecast")
+    if rates is not None and not isinstance(rates, Rates):
+        raise RecipeError(f"rates: {rates!r:.60} is not the rates of a machine; leave them out for this one's")
+    recipe.check_whole()
+    if rates is None:
+        recipe.check_here()
 
 
 def rates_from(known: Mapping[str, Any]) -> Rates:
