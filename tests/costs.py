@@ -22,7 +22,7 @@ DURATIONS = Path(__file__).with_name("durations.json")
 WORTH_NOTING, SLOW = 0.5, 1.0
 # Fixtures that start processes: whoever uses one starts processes.
 STARTERS = {
-    "chromium", "demonstration", "kernel", "live", "measured_machine", "readme", "server", "small_disk", "workbench",
+    "chromium", "demonstration", "kernel", "live", "measured_machine", "readme", "server", "small_disk",
 }  # fmt: skip
 STARTING = ("process", "browser", "slow")
 """Marks of tests that may start processes."""
