@@ -89,6 +89,16 @@ def test_heldout_logits_are_float32_under_autocast() -> None:
     assert total.item() == pytest.approx((exact * seen.weight_N).sum().item(), rel=1e-6)
 
 
+@pytest.mark.parametrize("objective", ["masked", "causal"])
+def test_logits_of_tokens_are_those_that_the_held_out_score_reads(objective: str) -> None:
+    model, batch = model_of(objective), batch_of()
+    seen = model.labelled(batch, START)
+    logits = model.token_logits(batch, seen, PLAN)
+    assert (logits.dtype, logits.requires_grad) == (torch.float32, False)
+    nats = torch.nn.functional.cross_entropy(logits, seen.labels_N, reduction="none") * seen.weight_N
+    assert nats.double().sum().item() == pytest.approx(model.heldout(batch, seen, PLAN).item(), rel=1e-7)
+
+
 def test_a_batch_without_a_label_that_counts_gives_zero_not_nan() -> None:
     model = model_of("causal")
     batch = batch_of()

@@ -23,6 +23,7 @@ class Causal(Objective):
 
     kind: Literal["causal"] = "causal"
     causal: ClassVar[bool] = True
+    generates: ClassVar[Literal["next", "unmask"] | None] = "next"
 
     def build(self, builder: Builder) -> TrainingModel:
         """Return a causal backbone, states (B, T, D), with a head; nothing is drawn, so no seed matters."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -129,6 +129,22 @@ class TrainingModel(nn.Module):
         """
         raise NotImplementedError
 
+    def token_logits(self, batch: Batch, seen: Labelled, plan: LayerPlan, *, causal: bool | None = None) -> Tensor:
+        """Return the logits of the token at every slot, (N, V), float32, without gradient.
+
+        Scoring sentences, filling [MASK] and generating go through this, so every objective answers the same question:
+        which token stands here? An objective with several networks answers with the one that predicts tokens; one that
+        reads a [MASK] elsewhere than at its place (shifted by one, say) looks there by itself.
+
+        Args:
+            batch: rows of tokens, (B, T), on the model's device; positions and documents are read.
+            seen: what the backbone sees, and the slots, as for :meth:`heldout`: the places of [MASK], or those before
+                the tokens in question where the reading is causal. Labels and weights are not read.
+            causal: whether a token is read from those before it alone; None as the objective's score does. Otherwise
+                than the score only where :attr:`Objective.generates` is ``next``.
+        """
+        raise NotImplementedError
+
     def lay_out(self, head: str, padding: str) -> None:
         """Train from now on with these layouts of rows (B, T), which change what a step costs and not its loss.
 
@@ -199,8 +215,11 @@ class Objective(Choice):
 
     axis: ClassVar[str] = "objective"
     provides: ClassVar[tuple[str, ...]] = ("build",)
-    # Read by the architecture's build: the mask belongs to the backbone, the reason for it to the objective.
+    # How the score reads a token: from those before it alone, or behind a [MASK] from both sides. Read by the
+    # architecture's build as well: the mask belongs to the backbone, the reason for it to the objective.
     causal: ClassVar[bool] = False
+    # How a text is continued: token by token, by unmasking a row of [MASK], or not at all.
+    generates: ClassVar[Literal["next", "unmask"] | None] = None
 
     def build(self, builder: Builder) -> TrainingModel:
         """Return the trainable model: as many backbones (B, T, D) as the objective needs, and its heads, all fresh.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -73,17 +73,28 @@ class TokenPrediction(TrainingModel):
 
         The head runs in float32 whatever precision the blocks run in.
         """
-        x_ND = self.states(seen, batch, plan)
         # float64: the sum of a million nats in float32 loses the digits in which two evaluations differ.
-        total = x_ND.new_zeros((), dtype=torch.float64)
-        # A logit near 10 rounded to bf16 is off by up to 1/32: as much as the verdict "equivalent" allows.
-        with torch.autocast(x_ND.device.type, enabled=False):
-            for x_RD, labels_R, weight_R in zip(
-                x_ND.split(_EAGER_ROWS), seen.labels_N.split(_EAGER_ROWS), seen.weight_N.split(_EAGER_ROWS), strict=True
-            ):
-                nats_R = F.cross_entropy(self.head(x_RD.float()), labels_R, reduction="none")
-                total += (nats_R * weight_R).sum(dtype=torch.float64)
+        total = seen.weight_N.new_zeros((), dtype=torch.float64)
+        labels, weights = seen.labels_N.split(_EAGER_ROWS), seen.weight_N.split(_EAGER_ROWS)
+        chunks = self._exact_logits(self.states(seen, batch, plan))
+        for logits_RV, labels_R, weight_R in zip(chunks, labels, weights, strict=True):
+            nats_R = F.cross_entropy(logits_RV, labels_R, reduction="none")
+            total += (nats_R * weight_R).sum(dtype=torch.float64)
         return total
+
+    @torch.no_grad()
+    def token_logits(self, batch: Batch, seen: Labelled, plan: LayerPlan, *, causal: bool | None = None) -> Tensor:
+        """See :meth:`TrainingModel.token_logits`; (N, V). One reading alone, the objective's."""
+        assert causal in (None, self.choice.causal), f"'{self.choice.kind}' reads tokens in one way alone"  # type: ignore[attr-defined]
+        return torch.cat(list(self._exact_logits(self.states(seen, batch, plan))))
+
+    def _exact_logits(self, x_ND: Tensor) -> Iterator[Tensor]:
+        """Yield float32 logits (R, V) of states (N, D), a chunk of rows at a time."""
+        for x_RD in x_ND.split(_EAGER_ROWS):
+            # A logit near 10 rounded to bf16 is off by up to 1/32: as much as the verdict "equivalent" allows.
+            with torch.autocast(x_ND.device.type, enabled=False):
+                logits_RV = self.head(x_RD.float())
+            yield logits_RV
 
     def compile(self, **options: Any) -> None:
         """Compile every block by itself, and head with loss as one region. Weights keep their names."""
