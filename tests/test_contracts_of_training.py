@@ -13,6 +13,7 @@ from workbench.choices.choice import registry
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import Builder, Objective, TrainingModel
+from workbench.choices.objectives.preview import MARKS
 from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
 from workbench.recipes.recipe import Recipe
 
@@ -238,3 +239,17 @@ def test_labelled_fraction_is_the_share_that_gets_a_label(kind: str) -> None:
     model = training_model(kind)
     count = next(iter(model.counts(some_batch(4, 16), progress(0)).values()))
     assert count / 64 == pytest.approx(model.choice.labelled_fraction(progress(0)), abs=1 / 8)
+
+
+@every_objective
+def test_objective_shows_what_it_does_to_a_document(kind: str) -> None:
+    model = registry("objective")[kind]
+    assert "preview" in vars(model), f"{model.__name__} does not define preview()"
+    tokens = [1, *range(5, 65), 2]
+    shown = [model().preview(tokens, VOCABULARY, seed) for seed in (0, 0, 1)]  # type: ignore[attr-defined]
+    assert shown[0] == shown[1], "a preview is drawn from its seed alone"
+    for places in shown:
+        assert {place.mark for place in places} <= MARKS.keys()
+        assert any(place.mark != "read" for place in places)
+        changed = [place for place, token in zip(places, tokens, strict=False) if place.token != token]
+        assert not any(place.mark == "read" for place in changed), "what differs from the text is marked"

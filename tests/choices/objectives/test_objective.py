@@ -60,5 +60,8 @@ def test_an_evaluation_is_the_same_every_time_and_for_every_seed(kind: str, orde
         model = objective.build(Builder(architecture, VOCABULARY, 16, seed, objective.causal)).eval()
         heldout = HeldoutSet.of(order.store, VOCABULARY, 1024, causal=objective.causal)
         sums += [[model.heldout(*each, LayerPlan.full(1)) for each in heldout.batches(16, 8)] for _ in range(2)]
-    assert len({tuple(map(float, nats)) for nats in sums}) == 1
+    assert all(
+        nats.shape == seen.labels_N.shape for nats, (_, seen) in zip(sums[0], heldout.batches(16, 8), strict=True)
+    )
+    assert len({tuple(nats.double().sum().item() for nats in each) for each in sums}) == 1
     assert not any(nats.requires_grad for nats in sums[0])

@@ -83,7 +83,7 @@ def test_heldout_logits_are_float32_under_autocast() -> None:
     seen = model.labelled(batch, START)
     with torch.autocast("cpu", torch.bfloat16):
         states = model.backbone(seen.tokens_BT, batch, PLAN).flatten(0, 1)
-        total = model.heldout(batch, seen, PLAN)
+        total = model.heldout(batch, seen, PLAN).double().sum()
     exact = torch.nn.functional.cross_entropy(model.head(states.float()).double(), seen.labels_N, reduction="none")
     # A product rounded to bf16 is off in the third digit of every logit.
     assert total.item() == pytest.approx((exact * seen.weight_N).sum().item(), rel=1e-6)

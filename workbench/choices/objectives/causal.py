@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import torch
 
-from workbench.choices.data.tokens import Batch
+from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.objectives.objective import Builder, Labelled, Objective, TrainingModel
+from workbench.choices.objectives.preview import Shown
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 
@@ -32,6 +34,10 @@ class Causal(Objective):
     def labelled_fraction(self, progress: Progress) -> float:
         """1: each of a row's T tokens predicts the next (ends of pieces do, with weight 0)."""
         return 1.0
+
+    def preview(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Shown]:
+        """Return the document (T,) as it is: every token but the last is asked for the next."""
+        return [Shown(token, "next" if place + 1 < len(tokens) else "read") for place, token in enumerate(tokens)]
 
 
 class CausalModel(TokenPrediction):

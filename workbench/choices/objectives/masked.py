@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -13,9 +14,12 @@ from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.objectives.corruption import Corruption, labels_per_row
 from workbench.choices.objectives.frequencies import entropy, frequencies, predictable
 from workbench.choices.objectives.objective import Builder, Labelled, Objective, TrainingModel
+from workbench.choices.objectives.preview import Shown, row_of, shown
 from workbench.choices.objectives.token_prediction import TokenPrediction
-from workbench.choices.progress import Progress
+from workbench.choices.progress import Budget, Progress
 from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
+
+START = Progress(0, 0, 0.0, Budget())
 
 
 class Masked(Objective):
@@ -43,6 +47,13 @@ class Masked(Objective):
         """``mask_rate`` at ``progress``: the share of a row's tokens, before rounding to whole ones."""
         return at(self.mask_rate, progress)
 
+    def preview(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Shown]:
+        """Return the document (T,) as the first step of a run would corrupt it, at the rate of that step."""
+        seen = corrupted(self, Corruption(vocabulary, torch.device("cpu")), row_of(tokens), START, seed)
+        assert seen.index_N is not None
+        labelled = set(seen.index_N[seen.weight_N > 0].tolist())
+        return shown(tokens, seen.tokens_BT[0].tolist(), labelled, vocabulary.mask)
+
     def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float | None:
         """Nats per label of the best guess from word frequencies, counts (V,), and the token that is visible.
 
@@ -64,6 +75,11 @@ class Masked(Objective):
         return 0.8 * hidden + 0.1 * float((same_W + other_W).sum())
 
 
+def corrupted(choice: Masked, corrupt: Corruption, batch: Batch, progress: Progress, seed: int) -> Labelled:
+    """Return rows (B, T) corrupted as a choice says at ``progress``, with B * round(rate * T) slots."""
+    return corrupt(batch, at(choice.mask_rate, progress), seed, always_mask=choice.corruption == "all_mask")
+
+
 class MaskedModel(TokenPrediction):
     """Masked language modelling, logits (N, V) of labelled slots; arguments as for :class:`TokenPrediction`."""
 
@@ -81,8 +97,7 @@ class MaskedModel(TokenPrediction):
     def labelled(self, batch: Batch, progress: Progress) -> Labelled:
         """Return corrupted rows (B, T) at the rate of ``progress``, with B * round(rate * T) slots."""
         # Read from the choice every time: a knob turned during the run replaces the choice.
-        rate = at(self.choice.mask_rate, progress)
-        return self._corrupt(batch)(batch, rate, self.seed, always_mask=self.choice.corruption == "all_mask")
+        return corrupted(self.choice, self._corrupt(batch), batch, progress, self.seed)
 
     def _corrupt(self, batch: Batch) -> Corruption:
         device = batch.tokens_BT.device

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, NamedTuple
 
@@ -15,6 +15,7 @@ from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.choice import Choice
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.preview import Shown
 from workbench.choices.progress import Progress
 
 
@@ -120,7 +121,7 @@ class TrainingModel(nn.Module):
         raise NotImplementedError
 
     def heldout(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> Tensor:
-        """Summed nats of the tokens that an evaluation scores, shape (), float64.
+        """Return the nats of each token that an evaluation scores, (N,) as ``seen.labels_N``, float32, 0 of weight 0.
 
         Args:
             batch: rows of the held-out set, (B, T), on the model's device.
@@ -232,6 +233,15 @@ class Objective(Choice):
     def labelled_fraction(self, progress: Progress) -> float:
         """Share of a row's tokens that get a label at ``progress`` (for FLOPs and the forecast)."""
         raise NotImplementedError
+
+    def preview(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Shown]:
+        """Return what training at the start of a run shows of a document, place by place, for people to look at.
+
+        Args:
+            tokens: ids (T,) of the document with its frame, ``[cls] ... [sep]``.
+            seed: another one draws anew.
+        """
+        return [Shown(token, "read") for token in tokens]
 
     def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float | None:
         """The lowest training loss in nats that a model without context can reach, where it can copy what is asked for.
