@@ -40,13 +40,23 @@ class Gradients:
         return torch.stack(self.losses).sum()
 
     def metrics(self) -> dict[str, Tensor]:
-        """Return the metrics per label, 0-d; of a loss with several parts also each part by its name."""
+        """Return the metrics per label, 0-d; of a loss with several parts also each part by its name.
+
+        A metric whose name begins with that of a part, as ``sentence_accuracy``, is per label of that part.
+        """
         names = list(self.sums[0].metrics)
-        means = {name: torch.stack([each.metrics[name] for each in self.sums]).sum() / self.labels for name in names}
+        means = {
+            name: torch.stack([each.metrics[name] for each in self.sums]).sum() / self._labels_of(name)
+            for name in names
+        }
         if len(self.counts) > 1:
             for part, count in self.counts.items():
                 means[part] = torch.stack([each.parts[part] for each in self.sums]).sum() / max(1, count)
         return means
+
+    def _labels_of(self, metric: str) -> int:
+        named = (max(1, count) for part, count in self.counts.items() if metric.startswith(f"{part}_"))
+        return next(named, self.labels)
 
 
 def step_counts(model: TrainingModel, parts: Sequence[Any], progress: Progress) -> dict[str, int]:

@@ -131,7 +131,7 @@ def restore(
 def _vocabulary(folder: RunFolder) -> Vocabulary:
     data = read_object(folder.environment).get("data")
     ids = data.get("vocabulary") if isinstance(data, dict) else None
-    names = {field.name for field in fields(Vocabulary)}
+    names = {field.name for field in fields(Vocabulary)} - {"pieces"}
     if isinstance(ids, dict) and ids.keys() == names and all(type(number) is int for number in ids.values()):
         vocabulary = Vocabulary(**ids)
         if min(ids.values()) >= 0 and max(*vocabulary.special, vocabulary.unk) < vocabulary.used <= vocabulary.size:

@@ -63,6 +63,7 @@ class RecipeTask:
         """See :meth:`Task.prepare`; copies tokenizer and held-out set into the folder."""
         try:
             self._prepared = prepare(self._recipe.data, say=say)
+            self._recipe.objective.check_data(self._prepared)
         except DataError as error:
             way_on = (
                 "; to train on, the run needs its text again; to evaluate, export or report it, its folder is enough"

@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from workbench.base.text import many
 from workbench.choices.data.cache import MANIFEST, cache_entry, key_of
 from workbench.choices.data.data import Data, Say
 from workbench.choices.data.encoding import write_documents
+from workbench.choices.data.pieces import Pieces
 from workbench.choices.data.repeats import RUN_WORDS, Repeats
 from workbench.choices.data.split import RULE, choose_split, document_hash
 from workbench.choices.data.store import SPLITS, StoreWriter, open_store
@@ -84,7 +84,7 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
         "tokenizer_sha256": files[TOKENIZER_FILE]["sha256"],
         **{split: {**manifest[split], "sha256": files[f"{split}.ids.bin"]["sha256"]} for split in SPLITS},
     }
-    vocabulary = Vocabulary(**manifest["vocabulary"])
+    vocabulary = Vocabulary(**manifest["vocabulary"], pieces=Pieces.of(folder / TOKENIZER_FILE))
     return PreparedData(
         **stores,
         vocabulary=vocabulary,
@@ -179,7 +179,7 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
             "were left out of the held-out text")  # fmt: skip
     return {
         "dtype": train.dtype.str,
-        "vocabulary": asdict(vocabulary),
+        "vocabulary": vocabulary.ids(),
         "added": added,
         "split": sides.split.described() if sides.split else {"grain": "heldout_paths", "sources": []},
         "heldout_overlap": repeats.overlap,

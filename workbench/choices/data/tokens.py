@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from workbench.choices.data.pieces import Pieces
+
 if TYPE_CHECKING:
     import torch
 
@@ -21,6 +23,7 @@ class Vocabulary:
         size: number of ids including padding to a multiple of 64 (rows of the embedding matrix).
         used: ids below this are real tokens (``used <= size``).
         cls, sep, mask, pad, unk: special ids; every stored document is ``[cls] tokens [sep]``.
+        pieces: names of the tokens; None where no tokenizer is at hand. Every token is a word of its own then.
     """
 
     size: int
@@ -30,6 +33,11 @@ class Vocabulary:
     mask: int
     pad: int
     unk: int
+    pieces: Pieces | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+    def ids(self) -> dict[str, int]:
+        """Return sizes and special ids as JSON keeps them: all but the names."""
+        return {name: value for name, value in vars(self).items() if name != "pieces"}
 
     @property
     def special(self) -> tuple[int, ...]:

@@ -109,6 +109,11 @@ class OnnxRuntime(Execution):
                 "objective.kind",
                 f"'{recipe.objective.kind}': ORT exports 'masked' and 'causal' alone; use one of them, {native}",
             )
+        elif recipe.objective.added_parts:
+            added = " and ".join(recipe.objective.added_parts)
+            yield Problem(
+                "objective", f"ORT's graph has one head and one loss, and the objective adds {added}; {native}"
+            )
         yield from super().problems(recipe)
 
 

@@ -119,6 +119,9 @@ def problems(recipe: Any, scope: str) -> Iterator[Problem]:
             f"'{scope}' compiles all layers as one, and depth '{recipe.depth.kind}' changes which run, train or exist; "
             f"{way_out}, or depth 'full'",
         )
+    if recipe.objective.added_parts:
+        added = " and ".join(recipe.objective.added_parts)
+        yield Problem(path, f"'{scope}' compiles one head and one loss, and the objective adds {added}; {way_out}")
     if scope != "graphs":
         return
     if moving := sorted(_moving(recipe)):

@@ -6,15 +6,20 @@ micro-batch, a CPU or a GPU, a fresh or a resumed run corrupt a sample in exactl
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.objectives.groups import LENGTH_SHARES, Groups, Selection, groups_of, lengths_of
 from workbench.choices.objectives.objective import Labelled
 
 # Shape legend: B rows, T positions of a row, K labelled positions of a row, N = B * K, R replaceable ids.
 
-SELECT, TREAT, REPLACE = 1, 2, 3
+SELECT, TREAT, REPLACE, LENGTH, SENTENCE = 1, 2, 3, 4, 5
 """Purposes: each draws from a stream of its own, so that no two decisions about a position are correlated."""
 
 _WORD = (1 << 64) - 1
@@ -64,11 +69,26 @@ def random_bits(seed: int, purpose: int, samples_B: Tensor, length: int) -> Tens
     return _mix(row_B[:, None] + position_T) & _signed(_WORD >> 1)
 
 
+class Picks(NamedTuple):
+    """The slots of rows, before anything is put there.
+
+    Attributes:
+        column_BK: places, rising.
+        counts_BK: whether a label stands there; False for a slot that only keeps the shape static.
+        groups: the groups around every place, (B, T) each; None where each token is picked for itself.
+    """
+
+    column_BK: Tensor
+    counts_BK: Tensor
+    groups: Groups | None
+
+
 class Corruption:
     """Chooses and treats labelled positions of rows (B, T); holds the vocabulary's tables on the device.
 
     Args:
-        vocabulary: special ids are never labelled and never used as random replacements.
+        vocabulary: special ids are never labelled and never used as random replacements; its pieces say where words
+            begin.
         device: where batches will be.
     """
 
@@ -81,41 +101,76 @@ class Corruption:
         self.is_special_V = torch.zeros(vocabulary.size, dtype=torch.bool, device=device)
         self.is_special_V[list(special)] = True
         self.mask = vocabulary.mask
+        pieces = vocabulary.pieces
+        begins_V = pieces.begins(vocabulary.size) if pieces else np.ones(vocabulary.size, bool)
+        self.begins_V = torch.from_numpy(begins_V).to(device)
 
-    def __call__(self, batch: Batch, rate: float, seed: int, *, always_mask: bool) -> Labelled:
-        """Label exactly ``labels_per_row(T, rate)`` positions of every row and corrupt them.
+    def __call__(
+        self, batch: Batch, rate: float, seed: int, *, always_mask: bool, selection: Selection = "token"
+    ) -> Labelled:
+        """Label ``slots_per_row(T, rate)`` positions of every row, at most, and corrupt them.
 
         Args:
-            batch: rows of T tokens; only ``tokens_BT`` and ``samples_B`` are read.
+            batch: rows of T tokens; only ``tokens_BT``, ``documents_BT`` and ``samples_B`` are read.
             rate: share of positions to label.
             always_mask: [MASK] at every labelled position; otherwise [MASK] 80%, a random token 10%, itself 10%.
+            selection: what is labelled together.
 
         A row with fewer ordinary tokens than slots (a row of nearly empty documents) labels all of them; its spare
-        slots stand on special tokens that stay as they are and weigh 0.
+        slots stay as they are and weigh 0.
         """
+        return self.show(batch, self.pick(batch, rate, seed, selection), seed, always_mask, selection == "span")
+
+    def pick(self, batch: Batch, rate: float, seed: int, selection: Selection = "token") -> Picks:
+        """Return the places (B, K) to label; see :meth:`__call__`."""
         tokens_BT, samples_B = batch.tokens_BT, batch.samples_B
-        rows, length = tokens_BT.shape
-        slots = labels_per_row(length, rate)
-        special_BT = self.is_special_V[tokens_BT]
+        length = tokens_BT.shape[1]
+        slots = slots_per_row(length, rate, selection)
+        special_BT, groups = self.is_special_V[tokens_BT], None
         # The position in the low bits makes every key unique: equal choices on every device, whatever topk does
         # with ties. Special tokens get negative keys, below every other.
         position_T = torch.arange(length, device=tokens_BT.device)
-        high_BT = random_bits(seed, SELECT, samples_B, length) >> _POSITION_BITS << _POSITION_BITS
-        key_BT = torch.where(special_BT, -1 - position_T, high_BT | position_T)
+        bits_BT = random_bits(seed, SELECT, samples_B, length)
+        if selection == "token":
+            high_BT = bits_BT >> _POSITION_BITS << _POSITION_BITS
+            key_BT = torch.where(special_BT, -1 - position_T, high_BT | position_T)
+        else:
+            lengths_BT = None
+            if (shares := LENGTH_SHARES.get(selection)) is not None:
+                lengths_BT = lengths_of(random_bits(seed, LENGTH, samples_B, length), shares)
+            groups = groups_of(self.begins_V[tokens_BT], special_BT, batch.documents_BT, slots, lengths_BT)
+            # A group has the bits of its first place, and its tokens follow one another from the left.
+            shift = 2 * _POSITION_BITS
+            high_BT = bits_BT.gather(1, groups.first_BT) >> shift << shift | groups.first_BT << _POSITION_BITS
+            key_BT = torch.where(groups.open_BT, high_BT | (length - 1 - position_T), -1 - position_T)
         # (B, T) -> (B, K). Sorted, since the order in which topk leaves its picks is not defined and the sum of the
         # losses would change in its last bits with it.
         column_BK = key_BT.topk(slots, dim=1, sorted=False).indices.sort(dim=1).values
-        true_BK = tokens_BT.gather(1, column_BK)
-        counts_BK = ~special_BT.gather(1, column_BK)
+        if groups is None:
+            return Picks(column_BK, ~special_BT.gather(1, column_BK), None)
+        least_B1 = key_BT.gather(1, column_BK).amin(1, keepdim=True)
+        # A word is whole if its last token was picked.
+        last_BK = groups.word_end_BT.gather(1, column_BK) - 1
+        whole_BK = key_BT.gather(1, last_BK) >= least_B1
+        return Picks(column_BK, whole_BK & groups.open_BT.gather(1, column_BK), groups)
 
+    def show(self, batch: Batch, picks: Picks, seed: int, always_mask: bool, together: bool) -> Labelled:
+        """Return rows (B, T) with something at the picked places, decided for each token or, ``together``, group."""
+        tokens_BT, samples_B = batch.tokens_BT, batch.samples_B
+        rows, length = tokens_BT.shape
+        column_BK, counts_BK, groups = picks
+        true_BK = tokens_BT.gather(1, column_BK)
         shown_BK = torch.full_like(true_BK, self.mask)
         if not always_mask:
+            treated_BK = column_BK
+            if groups is not None and together:
+                treated_BK = groups.first_BT.gather(1, column_BK)
             # 63 bits modulo 10 prefer some residues by less than 1e-17: no need to draw again.
-            tenth_BK = (random_bits(seed, TREAT, samples_B, length) % 10).gather(1, column_BK)
+            tenth_BK = (random_bits(seed, TREAT, samples_B, length) % 10).gather(1, treated_BK)
             draw_BK = random_bits(seed, REPLACE, samples_B, length).gather(1, column_BK)
             random_BK = self.replaceable_R[draw_BK % len(self.replaceable_R)]
             shown_BK = torch.where(tenth_BK < 8, shown_BK, torch.where(tenth_BK < 9, random_BK, true_BK))
-        # Spare slots of a short row stand on [CLS] or [SEP], which stay what they are.
+        # Spare slots stand on [CLS], [SEP] or part of a word, which stay what they are.
         shown_BK = torch.where(counts_BK, shown_BK, true_BK)
         # (B, K) columns -> (B * K,) places in the flattened rows, which is how the backbone is asked for them.
         row_B1 = torch.arange(rows, device=tokens_BT.device)[:, None] * length
@@ -130,3 +185,11 @@ class Corruption:
 def labels_per_row(length: int, rate: float) -> int:
     """Labelled positions of a row of ``length`` tokens: round(rate * length), at least 1 and at most all."""
     return min(length, max(1, round(rate * length)))
+
+
+def slots_per_row(length: int, rate: float, selection: Selection = "token") -> int:
+    """Return the slots of a row: :func:`labels_per_row`, for spans rounded up (SpanBERT)."""
+    if selection != "span":
+        return labels_per_row(length, rate)
+    # What is above a whole number by rounding alone is that number.
+    return min(length, max(1, math.ceil(rate * length - 1e-9)))

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from workbench.choices.choice import knob
-from workbench.choices.data.tokens import Batch, Vocabulary
-from workbench.choices.objectives.corruption import Corruption, labels_per_row
+from workbench.base.errors import DataError
+from workbench.choices.architectures.architecture import Architecture
+from workbench.choices.choice import Problem, knob
+from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.corruption import Corruption, Picks, labels_per_row
 from workbench.choices.objectives.frequencies import entropy, frequencies, predictable
-from workbench.choices.objectives.objective import Builder, Labelled, Objective, TrainingModel
+from workbench.choices.objectives.groups import Selection
+from workbench.choices.objectives.objective import Builder, Labelled, Loss, Objective, TrainingModel
 from workbench.choices.objectives.preview import Shown, row_of, shown
+from workbench.choices.objectives.span_boundary import SpanBoundary, edges_of
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Budget, Progress
 from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
@@ -38,10 +43,40 @@ class Masked(Objective):
     corruption: Literal["80-10-10", "all_mask"] = knob(
         "80-10-10", "what replaces a labelled token: [MASK], a random token or the token itself; or always [MASK]"
     )
+    selection: Selection = knob(
+        "token", "labelled together: single tokens, whole words, spans of 1 to 10 words, or n-grams of 1 to 3 words"
+    )
+    span_boundary: bool = knob(
+        False, "predict the tokens of a span once more, from the two tokens around it and their places (SpanBERT)"
+    )
 
     def build(self, builder: Builder) -> TrainingModel:
         """Return a backbone, states (B, T, D), with a head; the builder's seed decides every mask."""
         return MaskedModel(self, builder)
+
+    @property
+    def added_parts(self) -> tuple[str, ...]:
+        """``span_boundary`` where it is on: its loss is over the same slots, (N,), with weight 1."""
+        return ("span_boundary",) if self.span_boundary else ()
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        """A span-boundary head without spans: slots (N,) that stand alone have no span around them."""
+        yield from super().problems(recipe)
+        if self.span_boundary and self.selection != "span":
+            yield Problem(
+                "objective.span_boundary",
+                f"needs spans, and selection '{self.selection}' has none; set objective.selection to 'span', or "
+                "span_boundary to false",
+            )
+
+    def check_data(self, prepared: PreparedData) -> None:
+        """Refuse words, spans (N,) of words and n-grams where the vocabulary does not say where a word begins."""
+        pieces = prepared.vocabulary.pieces
+        if self.selection != "token" and pieces is not None and not pieces.mark:
+            raise DataError(
+                f"objective.selection '{self.selection}' counts words, and the tokenizer does not mark where one "
+                "begins (by '##', '\u0120' or '\u2581'); use selection 'token', or a tokenizer that does ('trained')"
+            )
 
     def labelled_fraction(self, progress: Progress) -> float:
         """``mask_rate`` at ``progress``: the share of a row's tokens, before rounding to whole ones."""
@@ -76,32 +111,71 @@ class Masked(Objective):
 
 
 def corrupted(choice: Masked, corrupt: Corruption, batch: Batch, progress: Progress, seed: int) -> Labelled:
-    """Return rows (B, T) corrupted as a choice says at ``progress``, with B * round(rate * T) slots."""
-    return corrupt(batch, at(choice.mask_rate, progress), seed, always_mask=choice.corruption == "all_mask")
+    """Return rows (B, T) corrupted as a choice says at ``progress``, with as many slots as ``slots_per_row`` says."""
+    always_mask = choice.corruption == "all_mask"
+    return corrupt(batch, at(choice.mask_rate, progress), seed, always_mask=always_mask, selection=choice.selection)
 
 
 class MaskedModel(TokenPrediction):
     """Masked language modelling, logits (N, V) of labelled slots; arguments as for :class:`TokenPrediction`."""
 
     choice: Masked
-    # No buffer: derived from the vocabulary, so it has no place in a checkpoint.
-    _tables: Corruption | None = None
+
+    def __init__(self, choice: Masked, builder: Builder, architecture: Architecture | None = None) -> None:
+        super().__init__(choice, builder, architecture)
+        # No buffers: derived from the vocabulary, so they have no place in a checkpoint.
+        self._tables: dict[torch.device, Corruption] = {}
+        width = self.backbone.embedding.weight.shape[1]
+        self.boundary = SpanBoundary(width) if choice.span_boundary else None
 
     def counts(self, batch: Batch, progress: Progress) -> dict[str, int]:
-        """Return the labels of rows (B, T): round(rate * T) in each, or all ordinary tokens where these are fewer."""
+        """Return the labels of rows (B, T): as many as slots, or all ordinary tokens where these are fewer.
+
+        Of words, spans and n-grams as many as whole words leave: the pick of the step, made once more.
+        """
+        if self.choice.selection != "token":
+            picks = self._pick(batch, progress)
+            counts = {"loss": int(picks.counts_BK.sum())}
+            if self.boundary is not None:
+                counts["span_boundary"] = int(edges_of(batch, picks).counts_N.sum())
+            return counts
         special = batch.tokens_BT.new_tensor(self.vocabulary.special)
         ordinary_B = torch.isin(batch.tokens_BT, special, invert=True).sum(1)
         slots = labels_per_row(batch.tokens_BT.shape[1], at(self.choice.mask_rate, progress))
         return {"loss": int(ordinary_B.clamp(max=slots).sum())}
 
     def labelled(self, batch: Batch, progress: Progress) -> Labelled:
-        """Return corrupted rows (B, T) at the rate of ``progress``, with B * round(rate * T) slots."""
+        """Return corrupted rows (B, T) at the rate of ``progress``, with as many slots as ``slots_per_row`` says."""
         # Read from the choice every time: a knob turned during the run replaces the choice.
         return corrupted(self.choice, self._corrupt(batch), batch, progress, self.seed)
+
+    def forward(self, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
+        """Return the nats of tokens (B, T) summed over labels, once more from the edges of spans where asked for."""
+        if self.boundary is None:
+            return super().forward(batch, plan, progress)
+        picks = self._pick(batch, progress)
+        edges, always_mask = edges_of(batch, picks), self.choice.corruption == "all_mask"
+        seen = self._corrupt(batch).show(batch, picks, self.seed, always_mask, together=True)
+        assert seen.index_N is not None
+        index_M = torch.cat([seen.index_N, edges.left_N, edges.right_N])
+        x_ND, left_ND, right_ND = self.backbone(seen.tokens_BT, batch, plan, index_M).chunk(3)
+        loss = self.loss_of(*self._score_region(x_ND, seen.labels_N, seen.weight_N))
+        y_ND = self.boundary(left_ND, right_ND, edges.place_N)
+        nats, hits = self._score_region(y_ND, seen.labels_N, edges.counts_N.float())
+        parts = loss.parts | {"span_boundary": nats}
+        return Loss(parts, loss.metrics | {"span_boundary_accuracy": hits.detach()})
+
+    def lay_out(self, head: str, padding: str) -> None:
+        """See :meth:`TrainingModel.lay_out`; edges (N,) of spans are known in packed rows (B, T) alone."""
+        (TrainingModel if self.choice.added_parts else TokenPrediction).lay_out(self, head, padding)
+
+    def _pick(self, batch: Batch, progress: Progress) -> Picks:
+        rate = at(self.choice.mask_rate, progress)
+        return self._corrupt(batch).pick(batch, rate, self.seed, self.choice.selection)
 
     def _corrupt(self, batch: Batch) -> Corruption:
         device = batch.tokens_BT.device
         # At the first batch instead of in __init__: only then is it certain on which device the run takes place.
-        if self._tables is None or self._tables.replaceable_R.device != device:
-            self._tables = Corruption(self.vocabulary, device)
-        return self._tables
+        if device not in self._tables:
+            self._tables[device] = Corruption(self.vocabulary, device)
+        return self._tables[device]

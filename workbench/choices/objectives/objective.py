@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from workbench.base.errors import RecipeError
 from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.choice import Choice
-from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.preview import Shown
 from workbench.choices.progress import Progress
@@ -221,6 +221,21 @@ class Objective(Choice):
     causal: ClassVar[bool] = False
     # How a text is continued: token by token, by unmasking a row of [MASK], or not at all.
     generates: ClassVar[Literal["next", "unmask"] | None] = None
+
+    @property
+    def added_parts(self) -> tuple[str, ...]:
+        """Names of the parts of its loss beside the first, shape () each.
+
+        Engines and optimizers that know one head and one mean refuse a recipe that has any.
+        """
+        return ()
+
+    def check_data(self, prepared: PreparedData) -> None:
+        """Refuse prepared text whose rows (B, T) this objective cannot be trained on.
+
+        Raises:
+            DataError: says what is missing and the way out.
+        """
 
     def build(self, builder: Builder) -> TrainingModel:
         """Return the trainable model: as many backbones (B, T, D) as the objective needs, and its heads, all fresh.

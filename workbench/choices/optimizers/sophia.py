@@ -174,6 +174,12 @@ class Sophia(OptimizerChoice):
                 f"sophia samples labels of masked and causal models, not of objective '{recipe.objective.kind}'; "
                 "choose another optimizer, such as adamw",
             )
+        elif recipe.objective.added_parts:
+            added = " and ".join(recipe.objective.added_parts)
+            yield Problem(
+                "optimizer.kind",
+                f"sophia samples the labels of one head, and the objective adds {added}; choose another optimizer",
+            )
 
 
 def take_curvature(
