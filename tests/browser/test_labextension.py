@@ -15,7 +15,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS, Open
-from tests.browser.lab import open_lab
+from tests.browser.lab import open_axes, open_lab
 from tests.browser.looks import expect_curve, still, whole_in
 from tests.browser.servers import Server, find_kernel, jupyterlab
 from tests.browser.steer import stop, trained_meanwhile
@@ -70,6 +70,8 @@ def lab_of(page: Page) -> Locator:
     """The Lab's tab, all of it there: to take a view away that JupyterLab still loads is an error in its console."""
     lab = page.locator(".wb-dock-lab:visible")
     expect(lab.locator(".wb-dock-cover")).to_be_hidden()
+    # The Lab of a kernel that has ended stands there until the next one comes.
+    expect(lab.locator(".lab-ended")).to_have_count(0)
     expect(lab.locator(".lab-composer")).to_be_visible()
     expect(lab.locator(".lab-runs .lab-actions").first).to_be_visible()
     expect(lab.locator(".lab-border")).to_have_count(2)
@@ -78,10 +80,7 @@ def lab_of(page: Page) -> Locator:
 
 
 def rate(lab: Locator) -> Locator:
-    """The box of the learning rate, its axis opened."""
-    toggle = lab.locator(".lab-toggle", has_text="Optimizer")
-    if toggle.get_attribute("aria-expanded") != "true":
-        toggle.press("Enter")
+    """The box of the learning rate, of a Lab whose axis of optimizers is open (:func:`open_axes`)."""
     knob = lab.locator(".lab-knob", has=lab.page.locator("label", has_text=re.compile(r"^\s*lr(\s|$)"))).last
     return knob.locator("input[type=text]").first
 
@@ -113,6 +112,7 @@ def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: 
     assert lab.evaluate("tab => tab.scrollHeight <= tab.clientHeight")
     page.screenshot(path=RESULTS / "labextension-lab.png")
 
+    open_axes(page, "Optimizer")  # and so it stays, through all that follows
     rate(lab).fill("0.0035")
     rate(lab).press("Tab")
     verdict = lab.locator(".lab-verdict")
@@ -192,6 +192,7 @@ def test_a_run_that_has_ended_shows_everything_it_recorded_without_any_kernel(pa
     message = page.locator(".wb-dock-watch .wb-monitor .wb-message", has_text=why)
     expect(message).to_be_visible()
     assert message.evaluate("one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight + 1")
+    shutil.rmtree(begins.path)  # those that train are counted by what comes next
 
     page.locator(".wb-dock-panel li", has_text="ended").click()
     monitor = page.locator(".wb-dock-watch .wb-monitor").filter(visible=True)
@@ -207,6 +208,7 @@ def test_a_run_that_has_ended_shows_everything_it_recorded_without_any_kernel(pa
         expect(speed).not_to_contain_text("Nothing was recorded")
     monitor.get_by_label("Quantity", exact=True).select_option("accuracy")
     expect(monitor.locator(".wb-panel-scalar .wb-area canvas")).to_be_visible()
+    shutil.rmtree(folder.path)
 
 
 def nothing_lies_over_the_curves(lab: Locator) -> None:

@@ -38,8 +38,6 @@ def run(server: Server, corpus: Path) -> Iterator[Run]:
         yield live
 
 
-# Fails: after the fork the lease is let go of, or the fork is told late. To be mended before it is no long proof again.
-@pytest.mark.extended
 def test_every_verb_through_the_kernel_alone(page: Page, server: Server, run: Run) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404"):
         server.ask(f"workbench/api/telemetry?run=here/{run.id}")

@@ -54,6 +54,7 @@ def test_another_kernel_goes_on_with_knobs_fork_and_watched_runs(runs: Path) -> 
     lab.table.watched = [gone.id, folder.id]
     lab.table.look = {"columns": ["name", "loss"], "sort": None}
     lab.composer.show.value = "Difference"
+    lab.composer.opened = ["architecture", "optimizer"]
     problems = lab.composer.problems
     another_kernel()
     gone.path.rename(runs / ".gone")
@@ -66,6 +67,7 @@ def test_another_kernel_goes_on_with_knobs_fork_and_watched_runs(runs: Path) -> 
     assert (lab.forking.point.folder.id, lab.forking.point.step) == (folder.id, 10)
     assert "Fork of" in lab.forking.bar.text.value
     assert lab.composer.show.value == "Difference"
+    assert lab.composer.opened == ["architecture", "optimizer"], "the budget was closed"
     assert lab.table.look == {"columns": ["name", "loss"], "sort": None}
     assert lab.table.watched == [folder.id]
     assert lab.monitor is not None

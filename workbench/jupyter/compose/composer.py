@@ -83,6 +83,7 @@ class Composer(Light, ipywidgets.VBox):
         self.budget = Form(Budget, "budget", self._budget_changed)
         self.run = Form(Recipe, "", self._changed, only=RUN_FIELDS)
         self.sections = self._make_sections()
+        self.toggles = {section.name: section.toggle for section in self.sections}
         self.page = Page(self._heard)
         self.verdict = Verdict()
         self.texts = RecipeTexts(self.composition, self._take_over, self.settle)
@@ -140,6 +141,16 @@ class Composer(Light, ipywidgets.VBox):
     def problems(self) -> list[Problem]:
         """Why there is no recipe, by path; empty when there is one."""
         return list(self.composition.problems)
+
+    @property
+    def opened(self) -> list[str]:
+        """Names of the sections that are open; assign others to open those alone."""
+        return [name for name, toggle in self.toggles.items() if toggle.value]
+
+    @opened.setter
+    def opened(self, names: Sequence[str]) -> None:
+        for name, toggle in self.toggles.items():
+            toggle.value = name in names
 
     @property
     def edited(self) -> Edited | None:
@@ -343,9 +354,7 @@ class Composer(Light, ipywidgets.VBox):
 
     def _point_at(self, path: str, focus: bool = False) -> None:
         name = path.split(".")[0]
-        for section in self.sections:
-            if section.name == name or (section.name == "budget" and name in RUN_FIELDS):
-                section.toggle.value = True
+        self.opened = [*self.opened, "budget" if name in RUN_FIELDS else name]
         self.page.point_at(path, focus)
 
     def _help_pressed(self, axis: str, on: bool) -> None:

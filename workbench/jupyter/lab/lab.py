@@ -94,6 +94,7 @@ class Lab(ipywidgets.Box):
         super().__init__()
         if recipe is not None:
             check_recipe(recipe, "Lab")
+        self._given = "" if recipe is None else recipe.hash
         self.add_class("lab-root")
         self.add_class("lab-whole")
         if self._live:
@@ -138,6 +139,7 @@ class Lab(ipywidgets.Box):
                 self.forking.begin(find(fork["run"], self._runs_dir), fork["step"])
         self.composer.restore(state)
         self.composer.show.value = before.get("view", self.composer.show.value)
+        self.composer.opened = before.get("open", self.composer.opened)
         self.table.look = before.get("look", self.table.look)
         self.monitor.places = before.get("places", {})  # each run keeps its colour
         self.table.watched = [run_id for run_id in before["watched"] if run_id in there]
@@ -204,7 +206,8 @@ class Lab(ipywidgets.Box):
         self._watch = light(ipywidgets.VBox, [self.experiments, self.monitor, self.monitor.figures.output])
         self.table.observe(lambda _change: self._safely(self._to_watch), names="watched")
         self.table.observe(lambda _change: self._keep(), names=["experiment", "look"])
-        self.composer.show.observe(lambda _change: self._keep(), names="value")
+        for look in (self.composer.show, *self.composer.toggles.values()):
+            look.observe(lambda _change: self._keep(), names="value")
         self.monitor.observe(lambda _change: self._safely(self._added), names="places")
         self.table.observe(lambda _change: self._safely(self._selected), names="selected")
         self.table.observe(lambda _change: self._rows_changed(), names="rows")
@@ -353,13 +356,10 @@ class Lab(ipywidgets.Box):
             "places": dict(self.monitor.places),
             "experiment": self.table.experiment,
             "view": self.composer.show.value,
+            "open": self.composer.opened,
             "look": dict(self.table.look),
         }
         self.frame.kept = {"lab": self.model_id, "given": self._given, "state": self.kept}
-
-    @property
-    def _given(self) -> str:
-        return "" if self._recipe is None else self._recipe.hash
 
     def _example(self) -> None:
         """A run to look at, of a preset that nothing is waited for; what is composed stays as it is."""

@@ -30,9 +30,10 @@ const OFFERS = {
 };
 
 export class RunRow {
-  constructor(monitor, run, colours, key) {
+  constructor(monitor, run, key) {
     Object.assign(this, { monitor, key });
-    const sample = () => lineSample({ stroke: colours.run(run.place), dash: colours.dash(run.place), width: 3 });
+    // Of its line in the plots: in its row, and in the panel that steers it.
+    this.samples = [el("span"), el("span")];
     this.eye = el("button", { type: "button", class: "wb-tiny", on: { click: () => monitor.toggleRun(this.run.id) } });
     this.pill = el("span", { class: "wb-pill" });
     this.place = el("span", { class: "wb-place" });
@@ -43,7 +44,7 @@ export class RunRow {
     this.numbers = Object.fromEntries(["loss", "heldout", "speed", "time"].map((name) => [name, el("span")]));
     this.learned = el("td", { class: "wb-col-learned" });
     this.buttons = el("span", { class: "wb-buttons" });
-    this.steer = new SteerPanel(monitor.steering, run.name, () => monitor.redraw(), (made) => monitor.session.watch(made), sample(), () => monitor.table.makeRoom(this));
+    this.steer = new SteerPanel(monitor.steering, run.name, () => monitor.redraw(), (made) => monitor.session.watch(made), this.samples[1], () => monitor.table.makeRoom(this));
     this.reason = el("p", { class: "wb-reason" });
     this.edit = el("button", { type: "button", text: "Edit and relaunch", title: "Open its recipe in the forms: change what made it fail, then launch it", on: { click: () => monitor.session.send({ type: "edit", run: this.run.id }) } });
     /** Below the line of a run that failed: why; in whole where it is watched alone, else in one line, for the others to stay in sight. */
@@ -55,7 +56,7 @@ export class RunRow {
       "tr",
       { class: "wb-run", "data-run": run.id },
       el("td", { class: "wb-col-eye" }, this.eye),
-      el("td", { class: "wb-col-name", role: "rowheader" }, el("div", { class: "wb-who" }, sample(), name)),
+      el("td", { class: "wb-col-name", role: "rowheader" }, el("div", { class: "wb-who" }, this.samples[0], name)),
       el("td", { class: "wb-col-state" }, this.pill),
       el("td", { class: "wb-col-progress" }, el("div", { class: "wb-progress" }, this.told, this.bar)),
       el("td", { class: "wb-number wb-col-loss" }, this.numbers.loss),
@@ -69,6 +70,15 @@ export class RunRow {
 
   close() {
     this.steer.close();
+  }
+
+  /** Draws the samples of its line as it is drawn now. */
+  paint(place, colours) {
+    this.samples = this.samples.map((old) => {
+      const sample = lineSample({ stroke: colours.run(place), dash: colours.dash(place), width: 3 });
+      old.replaceWith(sample);
+      return sample;
+    });
   }
 
   draw(run, scene) {

@@ -127,9 +127,10 @@ export class RunTable {
     this.key = key;
     const old = new Map(this.rows.map((row) => [row.key, row]));
     this.rows = scene.runs.map((run) => {
-      const same = JSON.stringify([run.id, run.name, run.place, scene.colours.dark, scene.colours.alone]);
-      const row = old.get(same) ?? new RunRow(this.monitor, run, scene.colours, same);
+      const same = JSON.stringify([run.id, run.name]);
+      const row = old.get(same) ?? new RunRow(this.monitor, run, same);
       old.delete(same);
+      row.paint(run.place, scene.colours);
       return row;
     });
     for (const row of old.values()) row.close();
