@@ -15,7 +15,7 @@ import numpy as np
 from workbench.base.cache_folder import cache_folder
 from workbench.base.errors import DataError
 from workbench.base.text import many
-from workbench.choices.data.cache import MANIFEST, cache_entry, key_of
+from workbench.choices.data.cache import MANIFEST, cache_entry, key_of, read_manifest
 from workbench.choices.data.data import Data, Say
 from workbench.choices.data.encoding import write_documents
 from workbench.choices.data.pieces import Pieces
@@ -114,6 +114,21 @@ def is_prepared(data: Data) -> bool:
         return True
     _ABSENT[asked] = changed
     return False
+
+
+def tokenizer_at_hand(data: Data) -> tuple[str, Vocabulary] | None:
+    """Return the ``tokenizer.json`` and the vocabulary (V,) of data that were prepared; None where they were not.
+
+    Raises:
+        DataError: what is in the cache is damaged.
+    """
+    if not is_prepared(data):
+        return None
+    folder = cache_folder() / "tokens" / key_of(_made_from(data))
+    manifest, file = read_manifest(folder), folder / TOKENIZER_FILE
+    if manifest is None:
+        return None
+    return str(file), Vocabulary(**manifest["vocabulary"], pieces=Pieces.of(file))
 
 
 def usual_seconds(data: Data) -> float | None:

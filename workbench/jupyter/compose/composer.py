@@ -21,6 +21,7 @@ from workbench.jupyter.compose.form import ChoiceKnob, Form
 from workbench.jupyter.compose.knob_finder import KnobFinder
 from workbench.jupyter.compose.knob_help import help_of
 from workbench.jupyter.compose.method_card import CardPanel
+from workbench.jupyter.compose.objective_preview import ObjectivePreview
 from workbench.jupyter.compose.recipe_editor import Edited
 from workbench.jupyter.compose.recipe_text import as_html
 from workbench.jupyter.compose.recipe_texts import VIEWS, RecipeTexts
@@ -105,8 +106,10 @@ class Composer(Light, ipywidgets.VBox):
         self._on_change = changed
 
     def _make_sections(self) -> list[Section]:
+        self.preview = ObjectivePreview()
         sections = [
-            Section.of_choice(axis, knob, toggled=partial(self._help_pressed, axis)) for axis, knob in self.axes.items()
+            Section.of_choice(axis, knob, partial(self._help_pressed, axis), self.preview.of(axis))
+            for axis, knob in self.axes.items()
         ]
         both = light(ipywidgets.VBox, [self.run.widget, self.budget.widget])
         return [*sections, Section("budget", both, [self.run, self.budget], opened=True)]
@@ -293,6 +296,7 @@ class Composer(Light, ipywidgets.VBox):
             # Not disabled: a button that loses the focus with its last step leaves the keyboard nowhere.
             (button.remove_class if what else button.add_class)("lab-dim")
         self.finder.refresh()
+        self.preview.show(self.recipe)
         self._fill_card()
         self._display()
         self.verdict.show(self.composition, rest, sum(changes), message, [*chain(*brought)], self.texts)

@@ -11,6 +11,7 @@ from workbench.choices.choice import Problem
 from workbench.jupyter.compose.form import ChoiceKnob, Form
 from workbench.jupyter.compose.knob import Brought, brought_lines, rank_of
 from workbench.jupyter.compose.knob_help import path_class
+from workbench.jupyter.compose.objective_preview import ObjectivePreview
 from workbench.jupyter.light_widgets import light
 
 
@@ -63,12 +64,19 @@ class Section:
 
     @classmethod
     def of_choice(
-        cls, name: str, knob: ChoiceKnob, opened: bool = False, toggled: Callable[[bool], None] = lambda _on: None
+        cls,
+        name: str,
+        knob: ChoiceKnob,
+        toggled: Callable[[bool], None] = lambda _on: None,
+        preview: ObjectivePreview | None = None,
     ) -> Section:
-        """The section of one axis: the drop-down moves up into the heading."""
+        """The section of one axis: the drop-down moves up into the heading, a preview stands under the knobs."""
         # The row keeps its body and the error line; the picker has one place on the page only.
         knob.widget.children = tuple(child for child in knob.widget.children if child is not knob.picker)
-        section = cls(name, knob.widget, [knob], opened, knob, toggled)
+        body = knob.widget if preview is None else light(ipywidgets.VBox, [knob.widget, preview])
+        section = cls(name, body, [knob], knob=knob, toggled=toggled)
+        if preview is not None:
+            section.toggle.observe(lambda change: preview.open_up(change["new"]), names="value")
         # Whoever picks another choice wants to see what can be set of it.
         knob.picked = lambda: setattr(section.toggle, "value", True)
         return section
