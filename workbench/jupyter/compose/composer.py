@@ -108,7 +108,7 @@ class Composer(Light, ipywidgets.VBox):
     def _make_sections(self) -> list[Section]:
         self.preview = ObjectivePreview()
         sections = [
-            Section.of_choice(axis, knob, partial(self._help_pressed, axis), self.preview.of(axis))
+            Section.of_choice(axis, knob, False, partial(self._help_pressed, axis), self.preview.of(axis))
             for axis, knob in self.axes.items()
         ]
         both = light(ipywidgets.VBox, [self.run.widget, self.budget.widget])

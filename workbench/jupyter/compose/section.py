@@ -67,6 +67,7 @@ class Section:
         cls,
         name: str,
         knob: ChoiceKnob,
+        opened: bool = False,
         toggled: Callable[[bool], None] = lambda _on: None,
         preview: ObjectivePreview | None = None,
     ) -> Section:
@@ -74,7 +75,7 @@ class Section:
         # The row keeps its body and the error line; the picker has one place on the page only.
         knob.widget.children = tuple(child for child in knob.widget.children if child is not knob.picker)
         body = knob.widget if preview is None else light(ipywidgets.VBox, [knob.widget, preview])
-        section = cls(name, body, [knob], knob=knob, toggled=toggled)
+        section = cls(name, body, [knob], opened, knob, toggled)
         if preview is not None:
             section.toggle.observe(lambda change: preview.open_up(change["new"]), names="value")
         # Whoever picks another choice wants to see what can be set of it.
