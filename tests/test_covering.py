@@ -33,6 +33,8 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 # They need a folder of a foreign model, an engine's own Python or a GPU; their own tests train them.
 ELSEWHERE = {"pretrained", "new_head", "onnxruntime", "cuda"}
+# They compile what they compare, for a minute; ``tests/autotune`` proves in seconds what they choose.
+PLANNED = {"auto", "memory"}
 Values = dict[str, Any]
 """Of enumerated knobs, by path."""
 
@@ -147,14 +149,18 @@ def failures_of(cases: list[dict[str, Any]]) -> list[str]:
     return found
 
 
-def cases(base: dict[str, Any]) -> list[dict[str, Any]]:
-    """One recipe per value and objective, without those that are refused for the very value."""
+def cases(base: dict[str, Any], both: bool = False) -> list[dict[str, Any]]:
+    """One recipe per value, without those that are refused for the very value.
+
+    ``both`` adds planned executions, and the other objective where attention and outputs are not what a value changes.
+    """
     made: list[dict[str, Any]] = []
     for values in singles():
-        for objective in ("masked", "causal"):
+        if not both and values.get("execution") in PLANNED:
+            continue
+        kinds = ("masked", "causal") if both or values.keys() & {"architecture", "execution"} else ("masked",)
+        for objective in (values["objective"],) if "objective" in values else kinds:
             fields = fields_of(base, {"objective": objective, **values})
-            if (values.get("objective") or objective) != objective:
-                continue
             paths = refused(fields)
             # Those that are refused say which of the chosen values it is for.
             assert all(path.split(".")[0] in {value.split(".")[0] for value in values} for path in paths), (
@@ -167,8 +173,9 @@ def cases(base: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("quick")
-def test_every_value_of_every_knob_trains(base: dict[str, Any]) -> None:
-    made = cases(base)
+@pytest.mark.parametrize("both", [False, pytest.param(True, marks=pytest.mark.extended)])
+def test_every_value_of_every_knob_trains(base: dict[str, Any], both: bool) -> None:
+    made = cases(base, both)
     assert len(made) > 120
     assert failures_of(made) == []
 
@@ -176,7 +183,7 @@ def test_every_value_of_every_knob_trains(base: dict[str, Any]) -> None:
 @pytest.mark.extended
 @pytest.mark.usefixtures("quick")
 def test_every_value_of_every_knob_trains_compiled(base: dict[str, Any]) -> None:
-    assert failures_of(cases({**base, "execution": {**base["execution"], "compile": True}})) == []
+    assert failures_of(cases({**base, "execution": {**base["execution"], "compile": True}}, both=True)) == []
 
 
 def drawn(dice: random.Random, base: dict[str, Any]) -> dict[str, Any]:

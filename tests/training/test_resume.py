@@ -111,6 +111,7 @@ def test_resume_in_every_stage_and_at_its_boundaries(tiny: Recipe, live: Live, d
     assert losses[0] == losses[1]
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("graphs_alone")
 def test_resume_with_compiled_blocks(tiny: Recipe, live: Live) -> None:
     """Stages, copies and frozen layers again, with graphs, in bf16.

@@ -151,6 +151,7 @@ def test_a_ready_engine_runs_this_very_package(installed: Installed) -> None:
     assert nothing == []
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_other_versions_are_named(installed: Installed) -> None:
     tiny = installed.tiny
@@ -166,6 +167,7 @@ def test_other_versions_are_named(installed: Installed) -> None:
     assert tiny.problem() == ""
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_python_that_is_gone_is_told(installed: Installed) -> None:
     tiny = installed.tiny
@@ -176,6 +178,7 @@ def test_a_python_that_is_gone_is_told(installed: Installed) -> None:
     assert tiny.problem() == ""
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_an_engine_in_use_is_not_removed(installed: Installed) -> None:
     tiny = installed.tiny
@@ -186,6 +189,7 @@ def test_an_engine_in_use_is_not_removed(installed: Installed) -> None:
     assert tiny.problem() == ""
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_offline_then_killed_then_whole(installed: Installed) -> None:
     """Each time it says what is the matter, and goes on where it stopped."""
@@ -200,6 +204,7 @@ def test_offline_then_killed_then_whole(installed: Installed) -> None:
     assert whole == ""
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_ready_engine_is_removed(installed: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ready = installed.tiny.folder

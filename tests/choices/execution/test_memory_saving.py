@@ -110,6 +110,7 @@ def test_layers_keep_their_input_and_operations_what_is_between() -> None:
     assert off[1] - of["dropout"].inside[1] >= 2 * 4 * 32 * 32 * 2
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("graphs_alone")
 def test_compiled_blocks_do_so_too() -> None:
     architecture, full = {"kind": "pre_ln"}, LayerPlan.full(LAYERS)
