@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -30,7 +31,19 @@ def lean(tiny: Recipe) -> Recipe:
 
 
 @pytest.mark.usefixtures("graphs_alone")
-def test_a_run_plans_keeps_its_plan_and_is_scored_by_it(lean: Recipe, live: Callable[..., LiveRun]) -> None:
+@pytest.mark.parametrize("measured", [False, pytest.param(True, marks=pytest.mark.extended)])
+def test_a_run_plans_keeps_its_plan_and_is_scored_by_it(
+    lean: Recipe, live: Callable[..., LiveRun], measured: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Each with a memory of its own. What a calibration finds is seen below, with the execution that tries less.
+    monkeypatch.setattr(autotune, "cache_folder", lambda: tmp_path)
+    if not measured:
+        why = "least memory within the price"
+        trials = tuple(Trial(knob, "layers", 1.2, 0.1, True, why) for knob in ("recompute", "optimizer_states"))
+        knobs = {"recompute": "layers", "compile": False}
+        earlier = Plan(knobs, trials, 1.2, 0.1, 0.2, date="2026-01-01 00:00 UTC")
+        subject = autotune._subject(lean)
+        autotune.remember(tmp_path / autotune.FOLDER, autotune.NAME, subject, earlier.to_dict(), 0.0)
     run = live(lean)
     train(run, stop_at=3)
     environment = read_json(run.folder.environment)

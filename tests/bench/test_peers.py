@@ -1,4 +1,4 @@
-"""The real Trainer and the real loop take turns on a tiny model: what is asserted is bookkeeping, never speed."""
+"""The real Trainer and the real loop train a tiny model: what is asserted is bookkeeping, never speed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def printed(table: Table) -> str:
     return console.export_text()
 
 
-@pytest.mark.process
-def test_contenders_alternate_and_every_reading_is_kept(tiny: Recipe) -> None:
+@pytest.mark.usefixtures("turns_here")
+def test_every_reading_is_kept(tiny: Recipe) -> None:
     only = {DEFAULT, SAME}
     result = peers.measure(tiny, rounds=2, steps=2, warmup=1, chosen=CHOSEN, only=only)
     assert set(result["contenders"]) == only

@@ -91,7 +91,7 @@ def summary(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _rates(results: ResultsFile, mode: Mode) -> Rates:
-    """Of this machine, measured for this file unless they stand in it; compiled recipes take those of eager ones."""
+    """Return the rates of this machine, measured unless the file has them; compiled recipes take the eager ones."""
     known, name = results.data["rates"], " ".join(map(str, (*mode._replace(compiled=False), VERSION)))
     if name not in known:
         results.put(rates=known | {name: measured(mode, fresh=True).model_dump(mode="json")})

@@ -51,7 +51,7 @@ MORE_STEPS, MOST_TIMES = 1.05, 12
 larger one takes an arm past the score: 1.2 times as many steps brought the tuned Trainer 0.38 nats below it."""
 
 Rung = tuple[str, Mapping[str, Any]]
-"""What is new, and the changes to the recipe."""
+"""A pair: the new thing, and the changes to the recipe."""
 
 
 class Search(NamedTuple):

@@ -1,4 +1,4 @@
-"""What users compose. Importing this package registers every choice."""
+"""Hold the choices that users compose. Importing this package registers every one."""
 
 from workbench.base.loading import load
 

@@ -11,7 +11,7 @@ from workbench.store.in_process import way_on
 from workbench.store.state import read_state
 
 SPACE_SECONDS = 60.0
-"""How long such a run waits: what else runs on the machine may free space."""
+"""Seconds that such a run waits: what else runs on the machine may free space."""
 
 
 def somebody_there(as_json: bool) -> bool:

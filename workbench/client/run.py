@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 EXPORT, MONITOR = "workbench.models.export", "workbench.jupyter.watch.monitor:Monitor"
 WEIGHTS = "workbench.accelerated.weights:load_into"
-"""What ``Run`` starts or shows but must not import (runs stand below them): named here, and only here."""
+"""The function that ``Run`` calls but must not import (runs stand below it): named here, and only here."""
 
 
 class Run(Awaited["Result"]):

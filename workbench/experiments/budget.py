@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from workbench.recipes.recipe import Recipe
 
 Clock = Literal["reference", "measured"]
-"""What seconds are: those that the forecast takes for an arm's steps on this machine, or those of each run itself."""
+"""Kinds of seconds: those that the forecast takes for an arm's steps here, or those of each run itself."""
 _FLOPS = re.compile(r"(-?\d[\d_,]*(?:\.\d+)?(?:e\+?\d+)?)\s*([kmgtp]?)flops?", re.IGNORECASE)
 _LEGAL = "'200 steps', '1.5M tokens', '90 s', '2 hours' or '2e15 flops'"
 # How near to a budget the steps for it come, and how often they are corrected for that.

@@ -74,7 +74,7 @@ class Status(Protocol):
 
 
 _finished: dict[RunFolder, tuple[tuple[int, int], Reading]] = {}
-"""Of runs that have finished, which stays so: a driver looks at all of them twice a second, on cores that train."""
+"""Readings of finished runs, which stay so: a driver looks at all of them twice a second, on cores that train."""
 
 
 def reading_of(folder: RunFolder, refused: Mapping[str, str]) -> Reading:

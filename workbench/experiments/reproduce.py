@@ -32,7 +32,7 @@ Cell = tuple[str, str]
 """Its id, and its text; those of code are listed in :data:`_CODE`."""
 _CODE = ("parameters", "recipe", "arms", "space", "options", "launch", "wait", "compare", "result")
 _SPENT = ("budget.amount", "budget.unit")
-"""What the first cell says."""
+"""Paths that the first cell says."""
 _FAIL_ON = "which verdict fails this notebook: never, worse, undecided or not-better"
 _USUAL = "worse"
 """The verdict that fails a repeat, unless the original has it."""

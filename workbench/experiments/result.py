@@ -13,7 +13,7 @@ from workbench.experiments.words import FINAL
 from workbench.store.folder import write_json
 
 FAIL_ON = ("never", "worse", "undecided", "not-better")
-"""What fails a race in CI, each with all before it: nothing; an arm that is worse or has failed; one that is
+"""Outcomes that fail a race in CI, each with all before it: nothing; an arm that is worse or has failed; one that is
 undecided; one that is not better."""
 
 

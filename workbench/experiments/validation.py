@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Log = Callable[[str], None]
 START_SECONDS = 5.0
-"""Of a run beside its training: start-up, scoring, saving."""
+"""Seconds of a run beside its training: start-up, scoring, saving."""
 
 
 def check_options(

@@ -22,7 +22,7 @@ FAR = 100
 """Times an optimizer's default rate, from which on a rate is called unusual."""
 YEAR_SECONDS = 365 * 86_400
 UNKNOWN_PREPARATION_SECONDS = 120.0
-"""Of a preparation that was never timed here: between 1 and 3 minutes."""
+"""Seconds of a preparation that was never timed here: between 1 and 3 minutes."""
 PREPARATION = "and once, reading the text and learning its vocabulary"
 
 

@@ -57,7 +57,7 @@ ANSWER_SECONDS = 1.0
 LONGEST_SECONDS = 600.0
 """Without a run: some 400 MB are not kept for a notebook that somebody has left."""
 READY = b"ready"
-"""What whoever has a run says first; answered with the process that waits for it."""
+"""The first word of whoever has a run; answered with the process that waits for it."""
 LATE = (
     "CLICOLOR", "COLUMNS", "CUDA_", "FORCE_COLOR", "GIT_PAGER", "HF_", "HIP_", "IPYTHON", "JPY_", "JUPYTER",
     "LINES", "MPLBACKEND", "NVIDIA_",

@@ -24,7 +24,7 @@ from workbench.launchers.launched import Launched
 from workbench.store.folder import RunFolder
 
 Handle = dict[str, Any]
-"""What a launcher needs to find a run again, as JSON holds it; kept in ``launched.json``."""
+"""All that a launcher needs to find a run again, as JSON holds it; kept in ``launched.json``."""
 HOMES = ("workbench.launchers.local",)
 """Modules that define the launchers of this package."""
 SUBMITTING_SECONDS = 30.0

@@ -13,11 +13,11 @@ NUMBERS = (
     "parameters", "flops_per_token", "flops", "memory_bytes", "device_memory_bytes", "tokens_per_second", "seconds",
     "seconds_low", "seconds_high", "steps", "tokens",
 )  # fmt: skip
-"""What every forecast must have to be shown (``Forecast.to_dict``); all else may be missing."""
+"""Fields that every forecast must have to be shown (``Forecast.to_dict``); all else may be missing."""
 LONG_SECONDS = 90 * 86_400.0
 """From which on a run is said to take too long to be begun without a thought."""
 ALONE = "alone on the machine"
-"""What every forecast assumes."""
+"""The assumption of every forecast."""
 
 
 def whole_forecast(raw: Any) -> dict[str, Any] | None:

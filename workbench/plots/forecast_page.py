@@ -28,7 +28,7 @@ from workbench.plots.tables import escape
 from workbench.telemetry.quantities import SCALARS, WORK_PARTS, scalar
 
 STYLE = (Path(__file__).parent / "forecast.css").read_text(encoding="utf-8")
-"""What both functions' HTML looks like, in either theme; for pages that show it."""
+"""Looks of both functions' HTML, in either theme; for pages that show it."""
 MOST_SCHEDULES = 8
 
 

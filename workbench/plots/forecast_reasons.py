@@ -1,4 +1,4 @@
-"""Why a forecast was missed, in plain words: only what the forecast and the run have recorded, nothing guessed."""
+"""Say why a forecast was missed, in plain words: only what the forecast and the run have recorded, nothing guessed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MISSED = 0.2
 """A fifth is what a forecast here is held to."""
 BUSY_SHARE = 0.9
-"""Of a processor: a training that has less of it waited for somebody, for a tenth of its time at least."""
+"""Share of a processor: training that has less waited for somebody, for a tenth of its time at least."""
 BUSY_LOAD = 0.5
 """Threads beyond the run's own that wanted a core on average, from which on the machine was shared."""
 HEAP_VARIES = 30 << 20
@@ -48,7 +48,7 @@ def why_missed(name: str, off: float, found: Mapping[str, Any], view: RunView) -
 
 
 def _other_training(found: Mapping[str, Any], view: RunView) -> list[str]:
-    """What trained is not what was forecast."""
+    """Say that what trained is not what was forecast."""
     reasons = []
     # A name that one of them does not know says nothing.
     ahead, here = found.get("machine"), view.environment.get("device")

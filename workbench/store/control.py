@@ -23,7 +23,7 @@ from workbench.store import lease
 from workbench.store.folder import RunFolder, read_json, write_json
 
 VERBS = ("pause", "resume", "stop", "checkpoint", "evaluate", "profile", "set", "check")
-"""What anybody may ask; ``check`` says whether a ``set`` would be accepted, and sets nothing."""
+"""Verbs that anybody may ask; ``check`` says whether a ``set`` would be accepted, and sets nothing."""
 FORKED = "forked"
 """Told to the parent of a fork, so that its telemetry says so; nobody asks for it."""
 KEPT_ANSWERS = 200

@@ -18,7 +18,7 @@ class Steered(NamedTuple):
     launched: Any
     value: Any
     step: int | None
-    """Of the last change; None where no telemetry tells."""
+    """Step of the last change; None where no telemetry tells."""
 
     def __str__(self) -> str:
         at = "" if self.step is None else f" at step {self.step}"

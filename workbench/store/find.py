@@ -14,7 +14,7 @@ from workbench.store.labels import name_of
 # A dot, which no run id begins with: no list ever sees it.
 TRASH = ".trash"
 FEWEST_LETTERS = 3
-"""Of the beginning of a name that is like it; fewer begin too many."""
+"""Letters at the beginning of a name that is like it; fewer begin too many."""
 
 
 def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "workbench runs") -> RunFolder:

@@ -17,7 +17,7 @@ from workbench.base.files import write_bytes
 
 RUNS_VARIABLE = "WORKBENCH_RUNS"
 READ_LIMIT_BYTES = 1 << 26
-"""Of one JSON file of a run; the largest, a tokenizer of 100,000 pieces, has some megabytes."""
+"""Bytes of one JSON file of a run; the largest, a tokenizer of 100,000 pieces, has some megabytes."""
 # Neither dots nor slashes: such a name can only lead to a place inside the runs folder.
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _GIVEN = re.compile(r"\d{8}-\d{6}-(.+)-[0-9a-f]{6}-[0-9a-f]{4}")
@@ -92,15 +92,15 @@ class RunFolder:
         return self.path.name
 
     recipe = _Part("recipe.json")
-    """What was asked."""
+    """The recipe as it was asked for."""
     environment = _Part("environment.json")
     """Packages, git revision, device, host, calibrated matmul rate, data fingerprint."""
     origin = _Part("origin.json")
-    """Of a fork alone: which checkpoint of which run it goes on from, and what was changed."""
+    """The checkpoint and run that a fork goes on from, and what was changed; absent for other runs."""
     labels = _Part("labels.json")
     """Name, tags and notes that people gave the run; absent until the first."""
     forecast = _Part("forecast.json")
-    """What it was expected to take, where somebody had looked before the launch; absent otherwise."""
+    """The forecast, where somebody had looked before the launch; absent otherwise."""
     needs = _Part("needs.json")
     """GPUs of which it takes one (:meth:`workbench.choices.execution.execution.Execution.gpus`); see the queue."""
     state = _Part("state.json")
@@ -116,17 +116,17 @@ class RunFolder:
     control = _Part("control")
     """Folder of control requests and their answers."""
     knobs = _Part("control/knobs.json")
-    """What may be set in the running run; written by the trainer."""
+    """Knobs that may be set in the running run; written by the trainer."""
     lease = _Part("control/lease.json")
-    """Who steers the run."""
+    """The name of whoever steers the run."""
     initial = _Part("initial")
     """A checkpoint of another run whose weights it begins with; absent where they are drawn from its seed."""
     checkpoints = _Part("checkpoints")
     """Folder of ``step-N`` folders."""
     graphs = _Part("graphs")
-    """What an engine made of the model, to look into; absent where an engine has nothing of the kind."""
+    """Graphs that an engine made of the model, to look into; absent where an engine has nothing of the kind."""
     profile = _Part("profile.json")
-    """Where the time of a step went, the last time that somebody asked; absent before."""
+    """Times of the parts of a step, the last time that somebody asked; absent before."""
     evaluations = _Part("evaluations.json")
     scores = _Part("scores.json")
     """Held-out losses and the final result."""

@@ -8,7 +8,7 @@ from workbench.store.folder import RunFolder, read_object
 from workbench.store.state import read_state
 
 IN_PROCESS = "accelerate"
-"""What ``launched.json`` of such a run calls its launcher."""
+"""The launcher that ``launched.json`` of such a run names."""
 _AFTER_THE_END = {
     "evaluate": "`workbench runs` lists the score at its end",
     "profile": "it was not profiled; `workbench train --profile` profiles the first steps of a run",

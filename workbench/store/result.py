@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # A traceback with the log's last words fits; a whole log does not belong into a result.
 LONGEST_ERROR = 10_000
 WHOLE = ("recipe", "environment")
-"""Of a result, what says how the run was made rather than what it achieved."""
+"""Parts of a result that say how the run was made rather than what it achieved."""
 
 
 class Result(dict[str, Any]):

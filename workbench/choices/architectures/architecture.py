@@ -1,4 +1,4 @@
-"""What an architecture is to the rest: a stack of blocks between an embedding and a head, counted and buildable."""
+"""Define the contract of an architecture: a stack of blocks between an embedding and a head, counted and buildable."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Architecture(Choice):
         return self.ffn_width or 4 * self.width
 
     def head_widths(self) -> tuple[int, str, str]:
-        """What the width E of a head must be a multiple of, what others cannot, and a way out beside other numbers."""
+        """Return the divisor of a head's width E, the kinds that have none, and a way out beside other numbers."""
         return 1, "", ""
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
@@ -156,19 +156,19 @@ class Architecture(Choice):
         return transform + self.width * vocabulary_size
 
     def needs_logits(self) -> str:
-        """Why attention must add a bias (B, H, T, T) to its logits or drop probabilities; empty where it need not."""
+        """Return why attention must add a bias (B, H, T, T) or drop probabilities; empty where it need not."""
         return "this architecture brings its own attention"
 
     def silent_is_identity(self) -> bool:
-        """Whether a block whose residual products (D, .) are zero passes (B, T, D) on unchanged: so pre-norm has it."""
+        """Return True if a block of zero residual products (D, .) passes (B, T, D) on unchanged, as pre-norm."""
         return False
 
     def widens(self) -> bool:
-        """Whether a model of k times the width D and the heads H can be made to compute the same function."""
+        """Return True if a model of k times the width D and the heads H can be made to compute the same function."""
         return False
 
     def ffn_widens(self) -> bool:
-        """Whether a model of a longer inner width F can be made to compute the same function."""
+        """Return True if a model of a longer inner width F can be made to compute the same function."""
         return False
 
     def block_parameters(self) -> int:

@@ -1,4 +1,4 @@
-"""What pre_ln and post_ln share: one set of independent knobs, and the stack that is built from them."""
+"""Share one set of independent knobs, and the stack that is built from them, between pre_ln and post_ln."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class Modular(Architecture):
     value_embeddings: bool = knob(False, "each layer adds the token's row of its own table to the attention values")
 
     segments: ClassVar[bool] = False
-    """Whether BERT's segment embedding is part of the input."""
+    """True if BERT's segment embedding is part of the input."""
     attention_dropout: ClassVar[bool] = False
-    """Whether ``dropout`` falls on attention probabilities, too."""
+    """True if ``dropout`` falls on attention probabilities, too."""
     layer_norm_eps: ClassVar[float] = 1e-5
 
     def head_widths(self) -> tuple[int, str, str]:
@@ -79,7 +79,7 @@ class Modular(Architecture):
         return "architecture.dropout falls on probabilities" if self.attention_dropout and self.dropout else ""
 
     def widens(self) -> bool:
-        """Whether k times the width D and the heads H can compute the same function.
+        """Return True if k times the width D and the heads H can compute the same function.
 
         Not with positions that are constants of D or H, and not without a norm of the model's own before the logits
         (N, V), which takes up the factor k.
@@ -92,7 +92,7 @@ class Modular(Architecture):
         return True
 
     def is_local(self, layer: int) -> bool:
-        """Whether a layer, counted from 0, sees only ``local_window`` tokens of the T."""
+        """Return True if a layer, counted from 0, sees only ``local_window`` tokens of the T."""
         return self.local_window is not None and layer % self.global_every != 0
 
     def layer_span(self, layer: int, span: float) -> float:

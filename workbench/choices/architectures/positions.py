@@ -1,4 +1,4 @@
-"""How positions enter: tables added to the input, rotations of queries and keys, biases on attention logits."""
+"""Add positions: tables added to the input, rotations of queries and keys, biases on attention logits."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class Tupe(nn.Module):
 
 
 def position_bias(kind: str, width: int, heads: int, length: int, causal: bool) -> nn.Module | None:
-    """What adds positions to attention logits, (positions_BT, cls_BT) -> (1 or B, H, T, T); None if nothing does.
+    """Return the module for biases on logits, (positions_BT, cls_BT) -> (1 or B, H, T, T); None where there is none.
 
     Args:
         kind: value of ``architecture.positions``.

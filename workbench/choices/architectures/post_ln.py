@@ -18,7 +18,7 @@ from workbench.choices.data.tokens import Vocabulary
 # Shape legend: B rows, T positions, D width, N chosen positions of the whole batch.
 
 EPS = 1e-12
-"""Of every LayerNorm, as in the released weights of BERT."""
+"""Epsilon of every LayerNorm, as in the released weights of BERT."""
 
 
 class PostLN(Modular):
@@ -49,7 +49,7 @@ class PostLN(Modular):
 
     @property
     def is_bert(self) -> bool:
-        """Whether backbone and head are what ``BertForMaskedLM`` computes: every knob but the sizes is BERT's."""
+        """Return True if backbone and head are those of ``BertForMaskedLM``: every knob but the sizes is BERT's."""
         sizes = {"layers", "width", "heads", "ffn_width", "dropout", "tied", "residual_init"}
         mine = self.model_dump(exclude=sizes | ({"global_every"} if self.local_window is None else set()))
         return all(type(self).model_fields[name].default == value for name, value in mine.items())

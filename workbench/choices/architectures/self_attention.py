@@ -19,7 +19,7 @@ from workbench.ops.recompute import recomputed
 
 
 class BlockContext(NamedTuple):
-    """What every block of one forward pass shares, computed once per batch.
+    """Hold the values that every block of one forward pass shares, computed once per batch.
 
     Attributes:
         bias_BHTT: what is added to attention logits, (B, H, T, T): the mask (see ``ops.attention.document_bias``), and

@@ -129,7 +129,7 @@ class Stack(Backbone):
         raise NotImplementedError
 
     def context(self, tokens_BT: Tensor, batch: Batch, dense: bool = False) -> BlockContext:
-        """What the blocks share on this batch: biases (B, H or 1, T, T) and rotary tables (T, E).
+        """Return the values that the blocks share on this batch: biases (B, H or 1, T, T) and rotary tables (T, E).
 
         Args:
             tokens_BT: ids as the model sees them; they tell where [CLS] stands.

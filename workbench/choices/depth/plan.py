@@ -17,7 +17,7 @@ from workbench.choices.progress import Progress
 from workbench.telemetry.quantities import STATES
 
 ORIGINS = ("", "grown", "copied")
-"""Where a layer comes from, during the stage in which it appeared; nothing from the next stage on."""
+"""Origins of a layer, during the stage in which it appeared; nothing from the next stage on."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def gates(stream: int, seed: int, step: int, micro_step: int, layers: int) -> li
 
 @dataclass(frozen=True)
 class Transition:
-    """What is done to model and optimizer, once, when a stage begins.
+    """Describe the change of model and optimizer, made once, when a stage begins.
 
     Attributes:
         first: index of the first layer that appears; equal to the number of layers when none does.
@@ -125,7 +125,7 @@ class Depth(Choice):
 
     @property
     def momentum_acts(self) -> bool:
-        """Whether layers (B, T, D) that train but ran in no micro-batch of a step take the optimizer's step as on zero
+        """Return True if layers (B, T, D) that train but ran in no micro-batch of a step take a step as on zero
         gradients (a knob ``dropped`` says so); False: weights and state rest, and steps do not count for them."""
         return getattr(self, "dropped", "rests") == "momentum"
 
@@ -149,11 +149,11 @@ class Depth(Choice):
         return sum(progress.fraction >= start - 1e-9 for start in self.starts()[1:])
 
     def layers_at(self, layers: int, stage: int) -> int:
-        """How many of the finished model's ``layers`` exist in a stage."""
+        """Return the number of the finished model's ``layers`` that exist in a stage."""
         return layers
 
     def transition(self, layers: int, stage: int) -> Transition:
-        """What is done to model and optimizer when ``stage`` (>= 1) of a model of ``layers`` layers begins."""
+        """Return the change of model and optimizer when ``stage`` (>= 1) of a model of ``layers`` layers begins."""
         return Transition(layers)
 
     def architecture_at(self, architecture: Any, stage: int) -> Any:

@@ -1,4 +1,4 @@
-"""What methods with stages share: where stages begin."""
+"""Compute where stages begin, for all methods that have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine is: everything between a recipe's mathematics and the device that carries it out."""
+"""Define the contract of an engine: everything between a recipe's mathematics and the device that carries it out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from workbench.ops.remembered import FOLDER, Benchmark, device_name, fastest
 
 
 class Mode(NamedTuple):
-    """What decides how fast an engine is on a machine, and so what a forecast is valid for.
+    """Hold everything that decides how fast an engine is on a machine, and so for which a forecast is valid.
 
     Attributes:
         device: ``cpu`` or ``cuda``.
@@ -41,7 +41,7 @@ class Mode(NamedTuple):
 
     @property
     def dtype(self) -> torch.dtype:
-        """What products read and write."""
+        """Return the dtype that products read and write."""
         return DTYPES[self.precision]
 
 
@@ -95,13 +95,13 @@ class Engine:
 
     @property
     def mode(self) -> Mode:
-        """What forecasts price."""
+        """Return the mode that forecasts price."""
         threads = self.recipe.execution.threads or torch.get_num_threads()
         return Mode(self.device.type, threads, self.precision, self.compiled)
 
     @property
     def dtype(self) -> torch.dtype:
-        """What products read and write."""
+        """Return the dtype that products read and write."""
         return self.mode.dtype
 
     @property
@@ -129,12 +129,12 @@ class Engine:
 
     @property
     def findings(self) -> dict[str, str]:
-        """What was found out before the first step, in words, by kind of event."""
+        """Return the findings made before the first step, in words, by kind of event."""
         return {kind: text for kind, text in (("plan", self.planned), ("memory", self.settled)) if text}
 
     @property
     def remembered_attention(self) -> str:
-        """Of several implementations, the one that was measured fastest for such a recipe here; empty if none was."""
+        """Return the implementation that was measured fastest for such a recipe here; empty if none was."""
         found = [fastest(each) for one in self.benchmarks() if (each := one.recalled(cache_folder() / FOLDER))]
         return found[0] if found else ""
 
@@ -145,7 +145,7 @@ class Engine:
         return [self._attention_benchmark()] if chooses else []
 
     def described(self) -> dict[str, Any]:
-        """What ``environment.json`` says of it, JSON-able: what is in force, which a recipe may have left open."""
+        """Return its part of ``environment.json``: the settings in force, which a recipe may leave open."""
         return {"attention": self.attention, "precision": self.precision}
 
     @property
@@ -154,11 +154,11 @@ class Engine:
         return self.attentions
 
     def assumptions(self) -> list[str]:
-        """What a forecast leaves out or takes for granted about it, a sentence each."""
+        """Return what a forecast leaves out or takes for granted about it, a sentence each."""
         return []
 
     def resume(self, begun: Mapping[str, Any]) -> Engine:
-        """What carries on as a run began, so that it repeats bit for bit whatever was measured since; itself if it can.
+        """Return the engine that carries on as a run began, so that it repeats bit for bit whatever was measured since.
 
         Args:
             begun: ``environment.json`` of the run.
@@ -170,7 +170,7 @@ class Engine:
     # --- before the first step ------------------------------------------------------------------------------------
 
     def calibrated(self, say: Callable[[str], None]) -> Engine:
-        """What carries out a run: itself, unless its execution leaves knobs to be found by measuring.
+        """Return the engine of a run: itself, unless its execution leaves knobs to be found by measuring.
 
         Args:
             say: called with a line before something takes long.
@@ -277,7 +277,7 @@ class Engine:
         """Finish what the last step left pending on the host, before anybody reads the optimizer's state."""
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps of it, JSON-able."""
+        """Return its part of a checkpoint, JSON-able."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:

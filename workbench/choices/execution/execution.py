@@ -1,4 +1,4 @@
-"""What an execution choice is: how the same mathematics is carried out, and the engine that it prepares."""
+"""Define the contract of an execution: it carries out the same mathematics its own way, by the engine it prepares."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workbench.choices.execution.micro_batches import divisors
 
 
 class Process(NamedTuple):
-    """Where an engine trains.
+    """Describe the process in which an engine trains.
 
     Attributes:
         python: path of the interpreter.
@@ -58,7 +58,7 @@ class Execution(Choice):
     layers_every: int = knob(10, "steps between per-layer telemetry records", unit="steps", ge=1)
 
     def engine(self, recipe: Any) -> Engine:
-        """What carries out ``recipe``, whose execution this is; light, see :class:`Engine`.
+        """Return the engine that carries out ``recipe``, whose execution this is; light, see :class:`Engine`.
 
         Raises:
             RecipeError: the device is not there, or cannot do what is asked.
@@ -66,7 +66,7 @@ class Execution(Choice):
         raise NotImplementedError
 
     def process(self) -> Process:
-        """Where the trainer runs: in the engine's own environment, where it has one, else in this Python.
+        """Return the process of the trainer: in the engine's own environment, where it has one, else in this Python.
 
         Raises:
             EngineError: the environment is not installed, half installed, or of other versions.
@@ -104,7 +104,7 @@ class Execution(Choice):
         return [gpu for gpu in named if gpu] or [str(index) for index in range(torch.cuda.device_count())]
 
     def device_problems(self, device: str) -> Iterator[Problem]:
-        """What ``device`` (``cpu`` or ``cuda``) cannot carry out: of the one a recipe names, and of the one it gets."""
+        """Yield what ``device`` (``cpu`` or ``cuda``) cannot carry out: the one named, and the one given."""
         yield from ()
 
     def problems_here(self) -> Iterator[Problem]:
@@ -122,14 +122,14 @@ class Execution(Choice):
             )
 
     def memory_remedies(self, recipe: Any) -> list[str]:
-        """What of the execution helps where memory ran out, cheapest first, for people."""
+        """Return changes of the execution that help where memory ran out, cheapest first, for people."""
         size = self.micro_batch_size or recipe.data.most_rows
         if size == "auto" or size == 1:
             return []
         return [f"execution.micro_batch_size {divisors(size)[-2]} or less (the same mathematics in smaller pieces)"]
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """What the device that is named cannot carry out, and micro-batches whose rows do not divide the batch."""
+        """Yield what the named device cannot carry out, and micro-batches whose rows do not divide the batch."""
         # What `auto` means is seen where the run will be.
         if self.device != "auto":
             yield from self.device_problems(self.device)

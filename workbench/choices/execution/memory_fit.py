@@ -20,7 +20,7 @@ Rehearse = Callable[[int], Tensor]
 LOOSE = 1.2
 """A heap is not packed tight: over what passes keep, in the median of 24 recipes (``forecasting/footprint.py``)."""
 SHARE = 0.9
-"""Of the memory that is free, what a run may plan with."""
+"""Share of the free memory that a run may plan with."""
 _GIB = 2**30
 
 
@@ -43,7 +43,7 @@ class Kept(NamedTuple):
         return cls(one[0] - per_row, per_row, tuple(b - a for a, b in zip(one[1], two[1], strict=True)))
 
     def at(self, rows: int) -> float:
-        """Of so many rows, loose as a heap is."""
+        """Return the bytes of so many rows, loose as a heap is."""
         return LOOSE * (self.fixed + self.per_row * rows)
 
 
@@ -136,7 +136,7 @@ def counted_rows(rows: int) -> str:
 
 
 def fewest_layers(room: float, kept: Kept, rows: int, stream: float) -> int:
-    """How many layers must be computed again for a pass of so many rows to fit into ``room`` bytes.
+    """Return the number of layers to compute again, for a pass of so many rows to fit into ``room`` bytes.
 
     Args:
         stream: bytes of a layer's input per row.

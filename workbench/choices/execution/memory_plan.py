@@ -1,4 +1,4 @@
-"""What an engine does about memory, as numbers that a forecast reads."""
+"""Hold what an engine does about memory, as numbers that a forecast reads."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple
 from workbench.choices.execution.optimizer_states import stored_bytes
 
 OPERATIONS = frozenset({"attention", "activation", "dropout"})
-"""What can be computed again by itself: probabilities from queries, keys and values; activations from the product
+"""Parts that can be computed again alone: probabilities from queries, keys and values; activations from the product
 before them; dropout of residual branches from the generator's state."""
 
 
 class MemoryPlan(NamedTuple):
-    """How weights, gradients, states and activations are held; as it stands, all in float32 and kept.
+    """Say how weights, gradients, states and activations are held; by default, all in float32 and kept.
 
     Attributes:
         recompute: what the backward pass computes again: ``off``, whole ``layers``, ``attention``, ``activation``,
@@ -34,7 +34,7 @@ class MemoryPlan(NamedTuple):
     largest: bool = False
 
     def recomputes(self, layer: int) -> bool:
-        """Whether a layer, counted from 0, keeps its input only."""
+        """Return True if a layer, counted from 0, keeps its input only."""
         return layer < self.first or (self.recompute == "layers" and layer % self.every == 0)
 
     @property

@@ -297,7 +297,7 @@ def least_bytes(recipe: Any, plan: MemoryPlan) -> dict[str, int]:
 
 
 def _widens(recipe: Any) -> bool:
-    """Whether a stage takes over moments in another width."""
+    """Return True if a stage takes over moments in another width."""
     depth, architecture = recipe.depth, recipe.architecture
     stages = range(1, len(depth.starts()))
     return any(

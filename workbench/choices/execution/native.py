@@ -183,7 +183,7 @@ class NativeEngine(MemorySavingEngine):
 
     @property
     def loss_scale(self) -> float | None:
-        """Of fp16; waits for the device."""
+        """Return the loss scale of fp16; waits for the device."""
         return self._scaler.get_scale() if self._scaler.is_enabled() else None
 
     def backward(self, loss: Tensor, parts: int = 1) -> None:
@@ -208,7 +208,7 @@ class NativeEngine(MemorySavingEngine):
         self._scaler.settle()
 
     def state(self) -> dict[str, Any]:
-        """Of the loss scale; empty but under fp16."""
+        """Return the state of the loss scale; empty but under fp16."""
         return self._scaler.state_dict()
 
     def restore(self, state: Mapping[str, Any]) -> None:

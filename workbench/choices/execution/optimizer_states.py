@@ -1,4 +1,4 @@
-"""Where an optimizer's moments live between two steps: in 8 bits, or in the host's memory."""
+"""Keep an optimizer's moments between two steps: in 8 bits, or in the host's memory."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def _spans(first: Tensor, second: Tensor, scales: Tensor) -> Iterator[tuple[Tens
 
 
 class Storage(Protocol):
-    """How a moment is kept between two steps."""
+    """Keep moments between two steps."""
 
     def keep(self, name: str, moment: Tensor, steps: int) -> dict[str, Tensor]:
-        """What is stored of a float32 moment, any shape, after so many steps, by name; ``name`` itself among them."""
+        """Return the tensors stored for a float32 moment, any shape, by name; ``name`` is among them."""
 
     def give(self, name: str, state: dict[str, Any], device: torch.device) -> Tensor:
         """The float32 moment on ``device``; its entries leave ``state``."""

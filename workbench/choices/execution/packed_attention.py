@@ -1,4 +1,4 @@
-"""Where attention by documents cannot be had, and why."""
+"""Say where attention by documents cannot be had, and why."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ ON_GPU = {
     "flex": "'flex' needs a CUDA device: FlexAttention has no backward pass on a CPU",
     "varlen": "'varlen' needs a CUDA device, whose kernel it is",
 }
-"""Why not on a CPU, by implementation."""
+"""The reason why not on a CPU, by implementation."""
 OTHERWISE = "use 'auto', 'plain' or 'sdpa'"
 LEAST_HEAD = 16
 """Numbers of a head that FlexAttention's kernels take at least."""
 
 
 def no_gpu(name: str) -> str:
-    """Why an implementation cannot be had on a CPU, and what to use instead."""
+    """Return why an implementation cannot be had on a CPU, and what to use instead."""
     return f"{ON_GPU[name]}; {OTHERWISE}"
 
 
 def problems(recipe: Any) -> Iterator[Problem]:
-    """What stands in the way of the implementation that a recipe under ``Native`` names, where it goes by documents."""
+    """Yield what stands in the way of the implementation that a ``Native`` recipe names, where it goes by documents."""
     asked, architecture = recipe.execution, recipe.architecture
     name, head_dim = asked.attention, architecture.width // architecture.heads
     if name not in PACKED:

@@ -14,7 +14,7 @@ from workbench.base.errors import RecipeError
 DTYPES = {
     "fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.bfloat16,
 }  # fmt: skip
-"""What products read and write, by precision: tf32 rounds float32 inside a GPU's matrix units, and fp8 what bf16 is."""
+"""Dtype of products by precision: tf32 rounds float32 inside a GPU's matrix units, and fp8 what bf16 is."""
 
 
 class GpuPrecision(NamedTuple):
@@ -40,7 +40,7 @@ ON_GPU = {
 
 
 def refusal(precision: str, device: str) -> str:
-    """Why products on ``device`` (``cpu`` or ``cuda``) cannot have this precision, with the way out; empty if they can.
+    """Return why ``device`` (``cpu`` or ``cuda``) cannot have this precision, with the way out; or empty.
 
     What a GPU can do is not asked here, since asking makes a CUDA context: see :func:`check_capability`.
     """
@@ -55,7 +55,7 @@ def refusal(precision: str, device: str) -> str:
 
 
 def emulated(precision: str, device: str) -> str:
-    """Why products of this precision are slow here, with the way out; empty if they are not.
+    """Return why products of this precision are slow here, with the way out; empty if they are not.
 
     Of vector units, not of names: without AVX-512 a step of `fast` took 12 times as long in bf16 as in fp32 (LOG.md,
     2026-11-22).
@@ -69,7 +69,7 @@ def emulated(precision: str, device: str) -> str:
 
 
 def check_capability(precision: str, device: torch.device) -> None:
-    """Whether the GPU at hand has this precision; for the process that trains on it.
+    """Check that the GPU at hand has this precision; for the process that trains on it.
 
     Raises:
         RecipeError: it has not.

@@ -53,7 +53,7 @@ class ScoredRows(nn.Module):
 
 
 def inputs_of(seen: Labelled, batch: Batch) -> list[Tensor]:
-    """What :class:`ScoredRows` is called with: the rows of corruption's choice take the place of the batch's own."""
+    """Return the inputs of :class:`ScoredRows`: rows of corruption's choice take the place of the batch's own."""
     inputs = [seen.tokens_BT, batch.positions_BT, batch.documents_BT, seen.labels_N, seen.weight_N]
     return inputs if seen.index_N is None else [*inputs, seen.index_N]
 

@@ -1,4 +1,4 @@
-"""What the shapes that warm up and then fall without a plateau share."""
+"""Share the rise before a fall without a plateau between all shapes that have it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Falling(Schedule):
         return self
 
     def left(self, done: float) -> float:
-        """What is left of the way from ``start`` to ``end``: 1 at ``done`` 0, 0 at ``done`` 1."""
+        """Return the share left of the way from ``start`` to ``end``: 1 at ``done`` 0, 0 at ``done`` 1."""
         raise NotImplementedError
 
     def value(self, x: float) -> float:

@@ -26,7 +26,7 @@ _TRIES = 200
 _INSISTING = 5
 """Tries after which a sampler that proposes what is there already is helped by chance."""
 _STARTUP = 10
-"""Of an adaptive sampler's points at most so many are drawn at random, before it learns from them."""
+"""The most points that an adaptive sampler draws at random, before it learns from them."""
 
 
 class Trial(NamedTuple):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ROUNDS = 3
 FEWEST_SEEDS = 2
-"""Of one seed nobody knows how much is luck."""
+"""The fewest seeds: of one, nobody knows how much is luck."""
 _CLIMB = 4
 """Values in one direction that one turn of a range tries at most."""
 _PARTS = 8
@@ -39,7 +39,7 @@ class Seen(NamedTuple):
 
 
 Look = Callable[[Values], Seen | None]
-"""What is known of a setting that was drawn; None while it trains."""
+"""Return what is known of a setting that was drawn; None while it trains."""
 
 
 class Try(NamedTuple):

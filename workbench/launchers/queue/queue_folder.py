@@ -36,7 +36,7 @@ _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "lustre", "gpf
 
 Stamp = tuple[int, int, int]
 _KNOWN: dict[Path, dict[str, tuple[Stamp, Ticket | None, int]]] = {}
-"""What this process has read of each queue: by a ticket's file, with the inode, time and size that it had, and when."""
+"""Tickets that this process has read of each queue, by file, with inode, time and size, and when."""
 
 
 def queue_here() -> Queue | None:
