@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from workbench.client.launch import launch
     from workbench.client.run import Run
     from workbench.client.run_list import runs
+    from workbench.client.scoring import score
     from workbench.experiments.open import experiment
     from workbench.experiments.race.race import race
     from workbench.experiments.sweep.sweep import sweep
@@ -38,6 +39,7 @@ _HOMES = {
     "race": "workbench.experiments.race.race:race",
     "runs": "workbench.client.run_list:runs",
     "Run": "workbench.client.run:Run",
+    "score": "workbench.client.scoring:score",
     "sweep": "workbench.experiments.sweep.sweep:sweep",
     "tune": "workbench.experiments.tune.tune:tune",
     "experiment": "workbench.experiments.open:experiment",
@@ -46,7 +48,7 @@ _HOMES = {
 _COMPOSING = ("Recipe", "presets")
 __all__ = [
     "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "forecast", "launch", "presets", "race",
-    "runs", "sweep", "tune",
+    "runs", "score", "sweep", "tune",
 ]  # fmt: skip
 
 

@@ -27,8 +27,10 @@ class Weights(Benchmark):
 
     name = "weights"
 
-    def measure(self, recipe, trained):
-        weights = torch.cat([weight.detach().flatten() for weight in trained.model.parameters()])
+    summary = "weights"
+
+    def measure(self, subject):
+        weights = torch.cat([weight.detach().flatten() for weight in subject.trained.model.parameters()])
         return {
             "weights.positive": Measured(float((weights > 0).float().mean()), "share", len(weights), "higher"),
             "weights.rms": Measured(float(weights.square().mean().sqrt()), "weight units", len(weights)),
@@ -61,10 +63,10 @@ def test_scores_stand_by_step_beside_the_held_out_loss(run: RunFolder) -> None:
 @pytest.mark.process
 def test_table_report_page_and_json_show_every_score(run: RunFolder) -> None:
     view = RunView.read(run)
-    positive = view.scores[4]["weights.positive"].value
+    positive, untrained = (view.scores[4]["weights.positive"].value, view.scores[4]["weights.positive"].beside)
     assert Result.of(view).scores["weights.positive"] == {
         "value": positive, "unit": "share", "count": view.scores[4]["weights.positive"].count, "better": "higher",
-        "step": 4,
+        "beside": untrained, "note": "", "step": 4,
     }  # fmt: skip
     # The page's table of compared runs and the terminal's are made of these rows.
     other = dataclasses.replace(view, scores={}, recipe=view.recipe | {"notes": "other"})
@@ -82,7 +84,7 @@ def test_a_second_benchmark_keeps_the_scores_of_the_first(run: RunFolder) -> Non
     before = scores_by_step(run)[4]
     score(run, "weights", step=4)
     assert scores_by_step(run)[4] == before
-    with pytest.raises(RunError, match=r"no benchmark 'weight'; there are: .*weights.*did you mean 'weights'"):
+    with pytest.raises(RunError, match=r"benchmark: unknown value 'weight'; did you mean 'weights'"):
         score(run, "weight")
 
 

@@ -89,6 +89,7 @@ def verb_parser() -> Parser:
     _add_steering(verbs)
     _add_keeping(verbs)
     _add_readings(verbs)
+    _add_scores(verbs)
     _add_catalogue(verbs)
     return parser
 
@@ -290,6 +291,17 @@ def _add_readings(verbs: Any) -> None:
         verbs, "log", "runs:log", "print what has happened in a run, and the end of what its process printed"
     )
     log.take("--lines N", "how many events, and lines (default 40)", type=whole(), default=40)
+
+
+def _add_scores(verbs: Any) -> None:
+    text = "score a model on benchmarks, beside the same model untrained and what needs no model"
+    scoring = _run_verb(verbs, "score", "scoring:score", text)
+    text = "blimp, blimp_supplement, lambada, arc_easy, piqa, copa, with commas between; fast: the first items of all"
+    scoring.take("--on NAMES", text, default="fast")
+    scoring.take("--fast", "the first 50 pairs of each paradigm, 100 questions, 200 passages alone")
+    text = "folder with the files of the benchmarks (else $WORKBENCH_EVAL, else the Hugging Face Hub)"
+    scoring.take("--data DIR", text)
+    scoring.take("--step N", "the checkpoint of this step (default: the newest)", type=whole())
 
 
 def _add_catalogue(verbs: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from workbench.base.json_lines import finite
 from workbench.client.listing import columns_of
 from workbench.client.titles import NO_KNOBS, titles
-from workbench.store.evaluations import benchmark_scores, score_label
+from workbench.store.evaluations import benchmark_scores, is_part, score_label
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.measured import last_result, memory_for_training
 from workbench.store.result import Result
@@ -107,6 +107,8 @@ def _scores(views: Sequence[RunView], twins: Sequence[str]) -> list[dict[str, An
     found = [benchmark_scores(view.scores) for view in views]
     rows = []
     for name, score in {name: score for each in found for name, (_, score) in each.items()}.items():
+        if is_part(name):
+            continue
         values = [each[name][1].value if name in each else None for each in found]
         better = "low" if score.better == "lower" else "high"
         rows.append({"label": score_label(name, score), "values": values, "best": _best(values, better, twins)})

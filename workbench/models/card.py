@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.base.text import many
+from workbench.base.text import decimal, many
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.modular import Modular
 from workbench.recipes.recipe import Recipe
+from workbench.store.evaluations import is_part, score_label
+from workbench.store.score_table import ScoreRow
 from workbench.telemetry.baselines import References
 from workbench.telemetry.streams import number
 from workbench.training.evaluate import points_until
@@ -48,6 +50,7 @@ def model_card(
     own_class: bool,
     beyond: Mapping[str, str] | None = None,
     framed: bool = True,
+    scores: Sequence[ScoreRow] = (),
 ) -> str:
     """The card as Markdown, with the header that the Hugging Face Hub reads.
 
@@ -58,6 +61,7 @@ def model_card(
         own_class: whether it is one of ours, which transformers learns by an import.
         beyond: what made the model besides its recipe, by name.
         framed: whether the tokenizer itself adds the tokens that the run's documents begin and end with.
+        scores: of benchmarks, at this step.
     """
     causal = bool(recipe.objective.causal)
     auto, task = LOADERS[causal]
@@ -72,6 +76,7 @@ def model_card(
                 f"{_architecture(recipe.architecture)} Trained by the workbench: "
                 f"{type(recipe.objective).summary()[:1].lower()}{type(recipe.objective).summary()[1:]}",
                 _facts(recipe, evaluations, facts, beyond or {}),
+                _scores(scores),
                 f"## Use\n\n{_use(auto, class_name, own_class, framed)}",
                 "## Limits\n\n" + _limits(recipe, own_class, framed),
                 f"## Recipe\n\nHash `{recipe.hash}`; {_again(facts, beyond or {})}\n\n```json\n{recipe.to_json()}\n```",
@@ -80,6 +85,16 @@ def model_card(
         )
         + "\n"
     )
+
+
+def _scores(rows: Sequence[ScoreRow]) -> str:
+    """Return the scores of benchmarks as a section, each with what it is held against; empty without any."""
+    whole = [row for row in rows if not is_part(row.name)]
+    lines = [f"| {score_label(row.name, row.score)} | {decimal(row.score.value, 4)} | {row.beside} | "
+             f"{row.score.count:,} | {row.over_seeds} |" for row in whole]  # fmt: skip
+    notes = [f"* {row.name}: {row.score.note}." for row in whole if row.score.note]
+    head = "| score | value | held against | items | over seeds |\n|---|---|---|---|---|\n"
+    return f"## Scores\n\n{head}" + "\n".join(lines) + "\n\n" + "\n".join(notes) if whole else ""
 
 
 def _architecture(choice: Architecture) -> str:

@@ -28,6 +28,7 @@ from workbench.store.effective_knobs import turns_until
 from workbench.store.evaluations import read_evaluations
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.origin import origin_of
+from workbench.store.score_table import score_rows
 from workbench.training.assemble import TrainedModel
 from workbench.training.checkpoint import Checkpoint, CheckpointError
 from workbench.training.restored import restore
@@ -65,7 +66,8 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> tuple[st
         facts["parameters"] = _parameters(run)
         beyond = _beyond_recipe(folder, saved)
         framed = frames_documents(tokenizer, run.vocabulary)
-        card = model_card(recipe, read_evaluations(folder), facts, class_name, own_class, beyond, framed)
+        scores = [row for row in score_rows(folder) if row.step == saved.step]
+        card = model_card(recipe, read_evaluations(folder), facts, class_name, own_class, beyond, framed, scores)
         (aside / "README.md").write_text(card, encoding="utf-8")
         usual_permissions(aside)
         aside.rename(target)

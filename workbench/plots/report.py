@@ -37,9 +37,11 @@ from workbench.plots.tables import (
     plan_table,
     recipe_table,
     result_table,
+    score_tables,
 )
 from workbench.store.folder import RunFolder
 from workbench.store.measured import failure, learned_in_words
+from workbench.store.score_table import is_same_but_seed, rows_of
 from workbench.store.view import RunView
 from workbench.telemetry.quantities import PER_LAYER
 
@@ -92,7 +94,18 @@ def _head(views: Sequence[RunView]) -> str:
         if note
     ]
     notes = "".join(f"<p>{escape(str(note))}</p>" for note in written)
-    return f"<header><h1>{title}</h1>{stated}{notes}</header>{errors}\n<main>\n<h2>Result</h2>{result_table(views)}"
+    head = f"<header><h1>{title}</h1>{stated}{notes}</header>{errors}\n<main>"
+    return f"{head}\n<h2>Result</h2>{result_table(views)}{_scores(views)}"
+
+
+def _scores(views: Sequence[RunView]) -> str:
+    """Return scores of benchmarks, what they are held against, and other seeds among these runs; empty without any."""
+    found = []
+    for view in views:
+        same = [each.scores for each in views if each is not view and is_same_but_seed(each.recipe, view.recipe)]
+        if rows := rows_of(view.scores, same):
+            found.append(score_tables(plain(view.name), rows))
+    return "\n<h2>Benchmarks</h2>" + "".join(found) if found else ""
 
 
 def _steered(view: RunView) -> str:

@@ -13,7 +13,9 @@ from workbench.plots.curves import heldout_curve, heldout_scores, x_at_steps
 from workbench.plots.facts import facts
 from workbench.plots.plan_rows import COLUMNS, plan_rows
 from workbench.store.effective_knobs import EffectiveKnobs
+from workbench.store.evaluations import is_part, score_label
 from workbench.store.measured import measured
+from workbench.store.score_table import ScoreRow
 
 if TYPE_CHECKING:
     from workbench.store.view import RunView
@@ -37,6 +39,29 @@ def result_table(views: Sequence[RunView]) -> str:
         ratios = ["-" if speed is None else f"{speed / first:.2f}x" for speed in speeds]
         rows.insert(1 + list(columns[0]).index("tokens/s"), ("tokens/s against the first", ratios))
     return table([view.name for view in views], rows)
+
+
+def score_tables(name: str, rows: Sequence[ScoreRow]) -> str:
+    """Return a run's scores of benchmarks as a table, how each was measured, and their parts folded away below."""
+    heads = ("value", "held against", "items", "step", "over seeds")
+    whole = [row for row in rows if not is_part(row.name)]
+    parts = [row for row in rows if is_part(row.name)]
+    notes = "".join(
+        f'<p class="quiet">{escape(f"{row.name}: {row.score.note}.")}</p>' for row in whole if row.score.note
+    )
+    folded = f"<details><summary>By group</summary>{table(heads, _score_cells(parts))}</details>" if parts else ""
+    return table(heads, _score_cells(whole), corner=name) + folded + notes
+
+
+def _score_cells(rows: Sequence[ScoreRow]) -> list[tuple[str, list[str]]]:
+    return [
+        (
+            row.name if is_part(row.name) else score_label(row.name, row.score),
+            [decimal(row.score.value, 4), row.beside or UNKNOWN, count(row.score.count), f"{row.step:,}",
+             row.over_seeds or UNKNOWN],
+        )
+        for row in rows
+    ]  # fmt: skip
 
 
 def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:

@@ -2,14 +2,79 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
 
-from workbench.base.errors import RunError
+import numpy as np
+
+from workbench.base.errors import RunError, check_known
+from workbench.base.text import many
+from workbench.models.export import run_tokenizer
 from workbench.recipes.recipe import Recipe
+from workbench.scoring.reader import Reader
+from workbench.scoring.training_text import Overlap, TrainingText
 from workbench.store.evaluations import Measured, add_scores
-from workbench.store.folder import RunFolder
-from workbench.training.assemble import TrainedModel
+from workbench.store.folder import RunFolder, read_object
+from workbench.training.assemble import TrainedModel, build_model
 from workbench.training.restored import restore
+
+FAST = ("blimp", "blimp_supplement", "lambada", "arc_easy", "piqa", "copa")
+"""Benchmarks of the set ``fast``."""
+
+
+class Size(NamedTuple):
+    """How much of a benchmark is measured: the first so many of it; None for all.
+
+    Attributes:
+        pairs: of each paradigm of minimal pairs. questions: of a benchmark of single items.
+    """
+
+    pairs: int | None = None
+    questions: int | None = None
+
+
+WHOLE, FAST_SIZE = Size(), Size(50, 100)
+UNTRAINED = {WHOLE: Size(50, 500), FAST_SIZE: Size(10, 100)}
+"""Size for the untrained model, which is at chance whatever it is asked."""
+
+Tell = Callable[[str, float], None]
+"""Takes what is measured, and the share that is done."""
+
+
+def silent(doing: str, share: float) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model that is measured, and what belongs to it.
+
+    Attributes:
+        recipe: as the run was launched.
+        trained: model, vocabulary and engine; the model is in evaluation mode.
+        reader: of this model.
+        data: folder with the items of benchmarks; None for ``$WORKBENCH_EVAL``, else the Hub.
+        size: how much is measured.
+        counts_V: occurrences of each id in the training text; None where that is gone.
+        tell: called with the share that is done.
+    """
+
+    recipe: Recipe
+    trained: TrainedModel
+    reader: Reader
+    data: Path | None = None
+    size: Size = WHOLE
+    counts_V: np.ndarray | None = None
+    tell: Callable[[float], None] = lambda share: None
+
+    def untrained(self) -> Subject:
+        """Return the same with fresh weights: the recipe's own, at its seed, in the stage of the trained model."""
+        model = build_model(self.recipe, self.trained.architecture, self.trained.vocabulary, self.trained.engine)
+        trained = replace(self.trained, model=model)
+        reader = Reader(trained, self.reader.tokenizer, self.recipe.architecture.layers)
+        return replace(self, trained=trained, reader=reader, size=UNTRAINED[self.size])
 
 
 class Benchmark:
@@ -21,16 +86,19 @@ class Benchmark:
     """
 
     name: str
-    summary: str = ""
+    summary: str
 
-    def measure(self, recipe: Recipe, trained: TrainedModel) -> dict[str, Measured]:
+    def measure(self, subject: Subject) -> dict[str, Measured]:
         """Return the scores of a model by name; each name begins with the benchmark's.
 
-        Args:
-            recipe: as the run was launched.
-            trained: model, vocabulary and engine; the model is in evaluation mode.
+        Raises:
+            DataError: its items are not to be had.
         """
         raise NotImplementedError
+
+    def texts(self, subject: Subject) -> list[str]:
+        """Return the texts of the items that are measured; they are looked for in the training text."""
+        return []
 
 
 _BENCHMARKS: dict[str, Benchmark] = {}
@@ -42,35 +110,89 @@ def register(benchmark: Benchmark) -> Benchmark:
     return benchmark
 
 
+def benchmarks() -> Mapping[str, Benchmark]:
+    """Return the registered benchmarks by name."""
+    return _BENCHMARKS
+
+
 def benchmark_named(name: str) -> Benchmark:
     """Return a registered benchmark.
 
     Raises:
         RunError: there is none of this name; lists those that there are.
     """
-    if name not in _BENCHMARKS:
-        near = get_close_matches(name, _BENCHMARKS, 1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise RunError(f"no benchmark '{name}'; there are: {', '.join(sorted(_BENCHMARKS)) or 'none'}{hint}")
+    check_known("benchmark", name, {*_BENCHMARKS, "fast"}, RunError)
     return _BENCHMARKS[name]
 
 
-def score(folder: RunFolder, on: str, step: int | None = None) -> dict[str, Measured]:
-    """Score a checkpoint of a run on a benchmark and keep the scores in the run.
+def score(
+    folder: RunFolder,
+    on: str | Sequence[str],
+    step: int | None = None,
+    *,
+    fast: bool = False,
+    data: Path | None = None,
+    tell: Tell = silent,
+) -> dict[str, Measured]:
+    """Score a checkpoint of a run on benchmarks and keep the scores in the run, each as soon as it is there.
+
+    Beside each score stands that of the same model untrained. Texts that share 13 words in a row with the training text
+    are counted in the score's note.
 
     Args:
-        on: name of the benchmark. step: of the checkpoint; None for the newest good one.
+        on: names of benchmarks; ``fast`` stands for all of ours, with ``fast`` below.
+        step: of the checkpoint; None for the newest good one.
+        fast: the first 50 items of each group alone; these scores have names of their own, ``blimp_fast``.
+        data: folder with the items; None for ``$WORKBENCH_EVAL``, else the Hugging Face Hub.
 
     Returns:
         The scores by name.
 
     Raises:
         RunError: no such benchmark, run or checkpoint.
+        DataError: the items of a benchmark are not to be had.
         CheckpointError: the checkpoint is damaged.
     """
-    benchmark = benchmark_named(on)
-    recipe, trained, saved = restore(folder, step)
-    trained.model.eval()
-    scores = benchmark.measure(recipe, trained)
-    add_scores(folder, saved.step, int(saved.meta["tokens"]), float(saved.meta["seconds"]), scores)
-    return scores
+    asked = [on] if isinstance(on, str) else list(on)
+    if "fast" in asked:
+        asked, fast = [*FAST, *(name for name in asked if name not in (*FAST, "fast"))], True
+    named = [benchmark_named(name) for name in asked]
+    engine = Recipe.load(folder.recipe).engine().resume(read_object(folder.environment))
+    recipe, trained, saved = restore(folder, step, engine)
+    reader = Reader(trained, run_tokenizer(folder), recipe.architecture.layers)
+    text = TrainingText(folder, recipe)
+    subject = Subject(recipe, trained, reader, data, FAST_SIZE if fast else WHOLE, text.counts_V)
+    texts = {benchmark.name: benchmark.texts(subject) for benchmark in named}
+    overlaps = text.overlaps(texts, lambda: tell("looking for the benchmarks' texts in the training text", 0.0))
+    found: dict[str, Measured] = {}
+    for benchmark in named:
+        scores = _measured(benchmark, subject, overlaps.get(benchmark.name), tell)
+        add_scores(folder, saved.step, int(saved.meta["tokens"]), float(saved.meta["seconds"]), scores)
+        found |= scores
+    return found
+
+
+def _measured(benchmark: Benchmark, subject: Subject, overlap: Overlap | None, tell: Tell) -> dict[str, Measured]:
+    """Return the scores of one benchmark, with those of the untrained model beside them."""
+    name, fast = benchmark.name, subject.size == FAST_SIZE
+    scores = benchmark.measure(replace(subject, tell=lambda share: tell(name, share)))
+    fresh = benchmark.measure(replace(subject.untrained(), tell=lambda share: tell(f"{name}, untrained", share)))
+    return {_called(each, name, fast): _beside(score, fresh.get(each), overlap) for each, score in scores.items()}
+
+
+def _called(name: str, benchmark: str, fast: bool) -> str:
+    """Return the name under which a score is kept: scores of a few items do not stand beside those of all."""
+    return name.replace(benchmark, f"{benchmark}_fast", 1) if fast else name
+
+
+def _beside(score: Measured, fresh: Measured | None, overlap: Overlap | None) -> Measured:
+    parts = [score.note] if score.note else []
+    beside = dict(score.beside)
+    if fresh is not None and fresh.value is not None:
+        beside = {"untrained": fresh.value, **beside}
+        if fresh.count < score.count:
+            parts.append(f"untrained: the first {many(fresh.count, 'item')}")
+    # Parts of a benchmark have neither.
+    if overlap is not None and score.note:
+        parts.append(overlap.words)
+    return replace(score, beside=beside, note="; ".join(parts))

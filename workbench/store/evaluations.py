@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from workbench.base.errors import RunError
@@ -30,12 +30,16 @@ class Measured:
         unit: ``nats``, ``bits per byte``, ``share``, ``F1``, ...
         count: scored items (tokens, sentences, questions); 0 if unknown.
         better: which direction is better.
+        beside: values that it is held against, by name: ``untrained``, ``chance``, ``majority``, ...
+        note: how it was measured, in a sentence.
     """
 
     value: float | None
     unit: str
     count: int = 0
     better: Literal["lower", "higher"] = "lower"
+    beside: dict[str, float] = field(default_factory=dict)
+    note: str = ""
 
     @classmethod
     def read(cls, found: object) -> Measured | None:
@@ -43,8 +47,13 @@ class Measured:
         if not isinstance(found, dict) or not isinstance(found.get("unit"), str):
             return None
         better: Literal["lower", "higher"] = "higher" if found.get("better") == "higher" else "lower"
-        count = found.get("count")
-        return cls(finite(number(found.get("value"))), found["unit"], count if isinstance(count, int) else 0, better)
+        count, beside, note = found.get("count"), found.get("beside"), found.get("note")
+        return cls(
+            finite(number(found.get("value"))), found["unit"], count if isinstance(count, int) else 0, better,
+            {name: value for name, each in beside.items() if (value := finite(number(each))) is not None}
+            if isinstance(beside, dict) else {},
+            note if isinstance(note, str) else "",
+        )  # fmt: skip
 
 
 def point_of(step: int, tokens: int, seconds: float, scores: Mapping[str, Measured], **more: Any) -> dict[str, Any]:
@@ -105,6 +114,11 @@ def benchmark_scores(scores: Mapping[int, Mapping[str, Measured]]) -> dict[str, 
     """Return the scores of benchmarks by name, each with the last step at which it was measured."""
     latest = {name: (step, score) for step, named in scores.items() for name, score in named.items()}
     return {name: found for name, found in latest.items() if name not in (HELDOUT_LOSS, BITS_PER_BYTE)}
+
+
+def is_part(name: str) -> bool:
+    """Return True for a score of a part of a benchmark, such as ``blimp/npi_licensing``: shown below its whole."""
+    return "/" in name
 
 
 def score_label(name: str, score: Measured) -> str:

@@ -128,8 +128,15 @@ class RunFolder:
     profile = _Part("profile.json")
     """Times of the parts of a step, the last time that somebody asked; absent before."""
     evaluations = _Part("evaluations.json")
-    scores = _Part("scores.json")
     """Held-out losses and the final result."""
+    scores = _Part("scores.json")
+    """Scores of benchmarks; absent until the first."""
+    scoring = _Part("scoring.json")
+    """What is being scored on benchmarks, and how far; absent until somebody asks."""
+    scoring_lock = _Part("scoring.lock")
+    """Held (flock) for as long as a process scores this run on benchmarks."""
+    scoring_log = _Part("scoring.log")
+    """What the process printed that scores this run in the background."""
     tokenizer = _Part("tokenizer.json")
     """Copy of the tokenizer that the run trained with."""
     heldout = _Part("heldout.npz")

@@ -94,6 +94,29 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
     )
 
 
+def prepared_counts(key: str) -> np.ndarray | None:
+    """Return the occurrences of each id in a prepared training split, int64; None where the cache has it no more.
+
+    Args:
+        key: of the split's fingerprint, as a run keeps it.
+    """
+    try:
+        counts_V: np.ndarray = np.load(cache_folder() / "tokens" / key / COUNTS_FILE)
+    except (OSError, ValueError):
+        return None
+    return counts_V
+
+
+def training_texts(data: Data) -> Iterator[str]:
+    """Return the training documents as :func:`prepare` reads them.
+
+    Raises:
+        DataError: the corpus cannot be read.
+    """
+    data.collect(lambda line: None)
+    return _Sides(data).texts(heldout=False)
+
+
 def is_prepared(data: Data) -> bool:
     """Return whether :func:`prepare` would find its tokens in the cache, or fail; no text is read."""
     # A corpus of many packages takes a tenth of a second to name: once prepared, always prepared, and what is not stays

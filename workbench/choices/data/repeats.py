@@ -118,6 +118,10 @@ class Repeats:
         """Share of the held-out text's different runs that were seen in training."""
         return float(self._seen.mean()) if len(self._seen) else 0.0
 
+    def shares_run(self, text: str) -> bool:
+        """Return True if a run of the text, one of the held-out texts, was seen in training."""
+        return bool(self._is_repeated(runs_of([text]).hash_G).any())
+
     def without(self, text: str) -> str:
         """A held-out document without the paragraphs that share a run with the training text; may be empty.
 
