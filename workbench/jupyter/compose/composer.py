@@ -28,7 +28,7 @@ from workbench.jupyter.compose.recipe_texts import VIEWS, RecipeTexts
 from workbench.jupyter.compose.section import Section
 from workbench.jupyter.compose.side_panel import SidePanel
 from workbench.jupyter.compose.source_picker import SourcePicker
-from workbench.jupyter.compose.sources import about, preset_of, recipe_of, run_sources
+from workbench.jupyter.compose.sources import about, default_recipe, preset_of, recipe_of, run_sources
 from workbench.jupyter.compose.verdict import Verdict
 from workbench.jupyter.light_widgets import Light, light
 from workbench.jupyter.page import Page
@@ -38,11 +38,6 @@ from workbench.recipes.recipe import AXES, Recipe
 
 RUN_FIELDS = ("name", "seed", "notes")
 """Fields of the recipe that belong to no axis; they are shown with the budget."""
-
-
-def default_recipe() -> Recipe:
-    """Return the recipe that is composed where nothing else is given."""
-    return presets.get(presets.DEFAULT)
 
 
 class Composer(Light, ipywidgets.VBox):

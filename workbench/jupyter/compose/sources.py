@@ -24,6 +24,11 @@ _HELD_ID = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-(.+)-s(\d+)-[0-9a
 _ID = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-(.+)-[0-9a-f]{6}-[0-9a-f]{4}")
 
 
+def default_recipe() -> Recipe:
+    """Return the recipe that is composed where nothing else is given."""
+    return presets.get(presets.DEFAULT)
+
+
 def run_sources(runs_dir: str | Path | None = None, rows: Iterable[Mapping[str, Any]] = ()) -> list[tuple[str, str]]:
     """``(source, words)`` of every run in the folder, newest first, at most :data:`LISTED`.
 

@@ -19,12 +19,12 @@ from workbench.client.launch import launch
 from workbench.client.run import Run
 from workbench.experiments.race.race import Race
 from workbench.jupyter import cell_widgets
-from workbench.jupyter.compose.composer import Composer, default_recipe
+from workbench.jupyter.compose.composer import Composer
 from workbench.jupyter.compose.composition import State
 from workbench.jupyter.compose.forecast_panel import ForecastPanel
 from workbench.jupyter.compose.forecasts import TRAINING
 from workbench.jupyter.compose.recipe_text import as_html
-from workbench.jupyter.compose.sources import RUN, recipe_of
+from workbench.jupyter.compose.sources import RUN, default_recipe, recipe_of
 from workbench.jupyter.headless import headless
 from workbench.jupyter.lab.experiments import LabExperiments
 from workbench.jupyter.lab.forking import Forking
