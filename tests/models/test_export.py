@@ -301,3 +301,24 @@ def test_refuses_an_existing_target_and_a_run_without_checkpoint(
     assert "exists; name a new folder" in capsys.readouterr().err
     assert main([str(tmp_path / "nowhere"), str(tmp_path / "new")]) == 2
     assert not (tmp_path / "new").exists()
+
+
+def test_a_hybrid_is_exported_as_a_model_that_continues_texts(tiny: Recipe, live: Live, tmp_path: Path) -> None:
+    """Its answers at [MASK] stand a place earlier than those of transformers' masked models."""
+    from transformers import AutoModelForCausalLM
+
+    import workbench.transformers  # noqa: F401
+
+    shape = {"layers": 2, "width": 32, "heads": 2}
+    run = live(tiny.with_(objective="hybrid", architecture={"kind": "post_ln", **shape}))
+    train(run, stop_at=2)
+    assert main([str(run.folder.path), str(tmp_path / "hybrid")]) == 0
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "hybrid").eval()
+    _, made, _ = restore(run.folder)
+    ids = torch.tensor([[made.vocabulary.cls, 9, 8, 7]])
+    with torch.no_grad():
+        states = made.model.eval().backbone(ids, one_document(ids), LayerPlan.full(2), None, True)
+        torch.testing.assert_close(theirs(ids).logits, made.model.head(states), atol=1e-4, rtol=1e-4)
+    run = live(tiny.with_(objective="hybrid", architecture={"kind": "pre_ln", "positions": "tupe_a", **shape}))
+    train(run, stop_at=2)
+    assert main([str(run.folder.path), str(tmp_path / "tupe")]) == 2

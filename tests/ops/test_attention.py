@@ -63,3 +63,9 @@ def test_dropout_keeps_the_mean(name: str) -> None:
 def test_an_unknown_name_names_the_legal_ones() -> None:
     with pytest.raises(ValueError, match=r"execution.attention: unknown value 'flash'; legal: plain, sdpa"):
         attention_named("flash")
+
+
+def test_rows_of_a_batch_have_masks_of_their_own() -> None:
+    documents, causal = torch.tensor([[0, 0, 0, 1, 1]] * 3), torch.tensor([True, False, True])
+    rows = [document_bias(documents[:1], bool(past), torch.float32) for past in causal]
+    assert torch.equal(document_bias(documents, causal, torch.float32), torch.cat(rows))

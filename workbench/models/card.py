@@ -63,7 +63,7 @@ def model_card(
         framed: whether the tokenizer itself adds the tokens that the run's documents begin and end with.
         scores: of benchmarks, at this step.
     """
-    causal = bool(recipe.objective.causal)
+    causal = recipe.objective.exports_causal
     auto, task = LOADERS[causal]
     if class_name == "WorkbenchModel":  # without a head over the vocabulary
         auto, task = "AutoModel", "feature-extraction"
@@ -184,7 +184,7 @@ def _limits(recipe: Recipe, own_class: bool, framed: bool) -> str:
             "* The tokenizer does not add both tokens between which the run read each document (`cls_token`, "
             "`sep_token`): add them as above."
         )
-    if own_class and recipe.objective.causal:
+    if own_class and recipe.objective.exports_causal:
         limits.append("* `generate` reads the whole row again for every token: there is no cache of keys and values.")
     if recipe.data.kind == "embedded":
         limits.append("* Trained on the documentation of installed software: a model to study, not to use.")

@@ -20,6 +20,7 @@ from workbench.base.errors import RunError, WorkbenchError
 from workbench.base.files import usual_permissions
 from workbench.base.text import plain
 from workbench.choices.architectures.flops import count_parameters
+from workbench.choices.architectures.modular import ModularStack
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.models.card import model_card
@@ -81,15 +82,34 @@ def _write_model(recipe: Recipe, run: TrainedModel, folder: Path) -> bool:
     """Write weights and ``config.json``; returns whether the class is one of ours."""
     # Other objectives have heads that score something else than the vocabulary: their backbone alone is of use.
     head = run.model.head if isinstance(run.model, TokenPrediction) else None
+    if recipe.objective.shifted:
+        _read_from_the_left(run)
     backbone, choice = run.model.backbone, run.architecture
     if head is not None and choice.save_pretrained(backbone, head, folder, run.vocabulary, run.layers):
         return False
     # Not at the top: transformers takes seconds to import, and the worker imports this package.
     from workbench.transformers import WorkbenchConfig, wrapped
 
-    config = WorkbenchConfig.of(choice, run.vocabulary, recipe.data.longest, run.layers, recipe.objective.causal)
+    config = WorkbenchConfig.of(
+        choice, run.vocabulary, recipe.data.longest, run.layers, recipe.objective.exports_causal
+    )
     wrapped(config, backbone, head).save_pretrained(folder)
     return True
+
+
+def _read_from_the_left(run: TrainedModel) -> None:
+    """Make a model that reads a [MASK] from the place before it one that continues texts.
+
+    Raises:
+        RunError: its weights are of a model of both sides alone.
+    """
+    backbone = run.model.backbone
+    if not isinstance(backbone, ModularStack) or (backbone.position_bias and [*backbone.position_bias.parameters()]):
+        raise RunError(
+            f"objective '{run.model.choice.kind}' reads a [MASK] from the place before it, as no class of "  # type: ignore[attr-defined]
+            "transformers does, and this architecture has no causal twin to export; score and use the run itself"
+        )
+    backbone.causal = True
 
 
 def _beyond_recipe(folder: RunFolder, saved: Checkpoint) -> dict[str, str]:

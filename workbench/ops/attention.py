@@ -19,7 +19,7 @@ from workbench.ops.dropout import dropped
 Attention = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 
 
-def document_bias(documents_BT: Tensor, causal: bool, dtype: torch.dtype) -> Tensor:
+def document_bias(documents_BT: Tensor, causal: bool | Tensor, dtype: torch.dtype) -> Tensor:
     """Return what attention logits gain so that a position sees its own document only (and its past, if causal).
 
     Built once per batch and shared by all layers and heads. A position always sees itself, so no row of logits is
@@ -27,7 +27,7 @@ def document_bias(documents_BT: Tensor, causal: bool, dtype: torch.dtype) -> Ten
 
     Args:
         documents_BT: (B, T) integer index of the document piece of each position.
-        causal: attend to the past and oneself only.
+        causal: attend to the past and oneself only; by row, bool (B,), where rows differ.
         dtype: precision of the attention logits.
 
     Returns:
@@ -35,9 +35,10 @@ def document_bias(documents_BT: Tensor, causal: bool, dtype: torch.dtype) -> Ten
     """
     # (B, 1, T, 1) == (B, 1, 1, T) -> (B, 1, T, T); the 1 broadcasts over heads.
     sees_B1TT = documents_BT[:, None, :, None] == documents_BT[:, None, None, :]
-    if causal:
+    if causal is not False:
         length = documents_BT.shape[1]
-        sees_B1TT &= torch.ones(length, length, dtype=torch.bool, device=documents_BT.device).tril_()
+        past_TT = torch.ones(length, length, dtype=torch.bool, device=documents_BT.device).tril_()
+        sees_B1TT &= past_TT if causal is True else past_TT | ~causal[:, None, None, None]
     bias_B1TT = torch.zeros(sees_B1TT.shape, dtype=dtype, device=documents_BT.device)
     # -inf rather than a large number: exp gives exact zeros, so a packed document computes what it computes alone.
     return bias_B1TT.masked_fill_(~sees_B1TT, float("-inf"))

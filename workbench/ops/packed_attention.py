@@ -21,16 +21,18 @@ class PackedAttention(NamedTuple):
 
     Attributes:
         layout: what attention needs to know of a batch, from documents (B, T) and whether it is causal; once a batch.
+        by_row: whether some rows of a batch may be causal and others not, as a bool (B,) says.
         attend: queries, keys and values (B, H, T, E) and that -> (B, H, T, E).
         sixteen_bit: whether it takes bf16 and fp16 alone.
     """
 
-    layout: Callable[[Tensor, bool], Any]
+    layout: Callable[[Tensor, Any], Any]
     attend: Callable[[Tensor, Tensor, Tensor, Any], Tensor]
     sixteen_bit: bool
+    by_row: bool
 
 
-def flex_layout(documents_BT: Tensor, causal: bool) -> Any:
+def flex_layout(documents_BT: Tensor, causal: bool | Tensor) -> Any:
     """The blocks of 128 x 128 logits in which any position sees another, and the rule within them."""
     from torch.nn.attention.flex_attention import create_block_mask
 
@@ -38,7 +40,9 @@ def flex_layout(documents_BT: Tensor, causal: bool) -> Any:
 
     def sees(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         same = documents_BT[row, query] == documents_BT[row, key]
-        return same & (key <= query) if causal else same
+        if causal is False:
+            return same
+        return same & (key <= query if causal is True else (key <= query) | ~causal[row])
 
     return create_block_mask(sees, rows, None, length, length, device=documents_BT.device)
 
@@ -90,7 +94,7 @@ def varlen(q_BHTE: Tensor, k_BHTE: Tensor, v_BHTE: Tensor, pieces: Pieces) -> Te
 
 
 PACKED = {
-    "flex": PackedAttention(flex_layout, flex, sixteen_bit=False),
-    "varlen": PackedAttention(varlen_layout, varlen, sixteen_bit=True),
+    "flex": PackedAttention(flex_layout, flex, sixteen_bit=False, by_row=True),
+    "varlen": PackedAttention(varlen_layout, varlen, sixteen_bit=True, by_row=False),
 }
 """Implementations by the name that ``execution.attention`` uses."""

@@ -121,6 +121,11 @@ QUANTITIES = (
     Quantity("weight_decay", "weight decay", "how strongly each step draws the weights towards zero"),
     Quantity("grad_norm", "gradient norm", "length of the gradient of all weights, before it is clipped"),
     Quantity("accuracy", "accuracy", "share of the predicted tokens whose most likely guess is right"),
+    Quantity("causal_rows", "loss of causal rows", "of the next token, over the rows read from the left", unit="nats"),
+    Quantity("masked_rows", "loss of masked rows", "of hidden tokens, over the rows read from both sides", unit="nats"),
+    Quantity("causal_rows_accuracy", "accuracy of causal rows", "share of next tokens that are guessed right"),
+    Quantity("masked_rows_accuracy", "accuracy of masked rows", "share of hidden tokens that are guessed right"),
+    Quantity("objective.causal_share", "share of causal rows", "of the rows of a step, and of its loss"),
     Quantity(
         "layers_run",
         "layers run per micro-batch",

@@ -9,7 +9,8 @@ import argparse
 import json
 import math
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +49,14 @@ class Evaluation:
         tokens: of the held-out set, scored or not.
         scored: tokens scored.
         bytes: UTF-8 bytes of text that the scored tokens stand for.
+        second: the objective's second score by its name; empty where it has none.
     """
 
     loss: float
     tokens: int
     scored: int
     bytes: int
+    second: Mapping[str, Measured] = field(default_factory=dict)
 
     @property
     def bits_per_byte(self) -> float | None:
@@ -64,8 +67,9 @@ class Evaluation:
     def scores(self) -> dict[str, Measured]:
         """Scores by name, as ``evaluations.json`` holds them."""
         found = {HELDOUT_LOSS: Measured(self.loss, "nats", self.scored)}
-        bits = self.bits_per_byte
-        return found if bits is None else found | {BITS_PER_BYTE: Measured(bits, "bits per byte", self.scored)}
+        if (bits := self.bits_per_byte) is not None:
+            found[BITS_PER_BYTE] = Measured(bits, "bits per byte", self.scored)
+        return {**found, **self.second}
 
 
 def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Evaluation:
@@ -87,15 +91,27 @@ def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Eval
     trained.model.eval()
     try:
         with torch.no_grad(), torch.compiler.set_stance("force_eager"), engine.autocast():
-            for batch, seen in heldout.batches(trained.longest, engine.rows):
+            for batch, seen in heldout.batches(trained.longest, engine.rows, shifted=recipe.objective.shifted):
                 seen = seen.to(engine.device)
                 # On the host: the sum must not depend on how many rows went into a batch. In float64: the sum of a
                 # million nats in float32 loses the digits in which two evaluations differ.
                 total += trained.model.heldout(batch.to(engine.device), seen, plan).cpu().double().sum()
+            second = _second_score(recipe.objective.second_score, trained, plan, heldout)
     finally:
         trained.model.train(training)
     scored = len(heldout.scored_S)
-    return Evaluation(float(total) / max(1, scored), heldout.tokens, scored, int(heldout.bytes_S.sum()))
+    return Evaluation(float(total) / max(1, scored), heldout.tokens, scored, int(heldout.bytes_S.sum()), second)
+
+
+def _second_score(name: str, trained: TrainedModel, plan: LayerPlan, heldout: HeldoutSet) -> dict[str, Measured]:
+    """The objective's second score, over every token of the set but the first of documents; none without a name."""
+    if not name:
+        return {}
+    tokens, total, device = heldout.next_tokens(), 0.0, trained.engine.device
+    for batch, seen in tokens.batches(trained.longest, trained.engine.rows):
+        total += float(trained.model.second(batch.to(device), seen.to(device), plan).double().sum())
+    scored = len(tokens.scored_S)
+    return {name: Measured(total / max(1, scored), "nats", scored)}
 
 
 def references(recipe: Recipe, prepared: PreparedData, heldout: HeldoutSet, say: Say) -> dict[str, Any]:

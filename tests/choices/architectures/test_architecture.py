@@ -8,6 +8,7 @@ import torch
 from tests.choices.architectures.packing import SMALL, VOCABULARY, documents, label, pack, variants
 from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.choice import registry
+from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.ops.attention import ATTENTION
 from workbench.recipes.recipe import Recipe
@@ -40,6 +41,19 @@ def test_packed_rows_equal_documents_alone(choice: Architecture, causal: bool, a
     for piece, states in zip(pieces, together, strict=True):
         alone = pack([piece])
         torch.testing.assert_close(states, backbone(alone.tokens_BT, alone, FULL)[0], rtol=1e-4, atol=1e-5)
+
+
+@every_variant
+def test_rows_with_masks_of_their_own_equal_batches_of_one_mask(choice: Architecture) -> None:
+    if not choice.switches_mask():
+        pytest.skip("its mask stays as it was built")
+    backbone, row = build(choice, spread=6.0), pack(documents(5, 17, 11))
+    rows = Batch(*(torch.cat([each] * 3) for each in row))
+    past, both = (backbone(row.tokens_BT, row, FULL, None, causal) for causal in (True, False))
+    mixed = backbone(rows.tokens_BT, rows, FULL, None, torch.tensor([True, False, True]))
+    torch.testing.assert_close(mixed, torch.cat([past, both, past]), rtol=1e-4, atol=1e-5)
+    assert torch.equal(backbone(row.tokens_BT, row, FULL), both)
+    assert not torch.allclose(past, both, atol=1e-3)
 
 
 @every_variant

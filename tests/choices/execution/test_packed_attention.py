@@ -31,6 +31,7 @@ from workbench.recipes.recipe import Recipe
         ({"architecture": {"heads": 32}}, "'flex' takes heads of at least 16 numbers, and these have 8"),
         ({"execution": {"attention": "varlen", "precision": "fp32"}}, "'varlen' takes 16-bit numbers; .* to 'bf16'"),
         ({"execution": {"attention": "varlen", "compile_scope": "graphs"}}, "as many pieces as a batch has"),
+        ({"execution": {"attention": "varlen"}, "objective": "hybrid"}, "one mask for a whole batch, and .*'hybrid'"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_way_out(change: dict[str, Any], why: str) -> None:

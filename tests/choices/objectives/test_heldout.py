@@ -30,13 +30,14 @@ def store() -> TokenStore:
     return store_of(np.random.default_rng(1).integers(3, 400, 40).tolist())
 
 
-def scored(heldout: HeldoutSet, length: int, rows: int = 3) -> list[tuple[int, int]]:
+def scored(heldout: HeldoutSet, length: int, rows: int = 3, shifted: bool = False) -> list[tuple[int, int]]:
     """(place in the stream, label) of everything that is scored, found again in the rows by what the model sees."""
     found = []
-    for batch, seen in heldout.batches(length, rows):
+    for batch, seen in heldout.batches(length, rows, shifted=shifted):
         assert seen.index_N is not None
         for index, label in zip(seen.index_N.tolist(), seen.labels_N.tolist(), strict=True):
             row, column = divmod(index, batch.tokens_BT.shape[1])
+            assert column or not shifted, "there is no position before it to read it from"
             ids = batch.tokens_BT[row].numpy()
             windows = np.lib.stride_tricks.sliding_window_view(heldout.ids_N, len(ids))
             (begin,) = np.flatnonzero((windows == ids).all(1))
@@ -44,12 +45,14 @@ def scored(heldout: HeldoutSet, length: int, rows: int = 3) -> list[tuple[int, i
     return found
 
 
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("kind", ["masked", "shifted", "causal"])
 @pytest.mark.parametrize("length", [64, 100, 512, 10**6])
-def test_every_row_length_scores_the_same_tokens_once(store: TokenStore, causal: bool, length: int) -> None:
-    heldout = HeldoutSet.of(store, VOCABULARY, 4096, causal=causal)
+def test_every_row_length_scores_the_same_tokens_once(store: TokenStore, kind: str, length: int) -> None:
+    heldout = HeldoutSet.of(store, VOCABULARY, 4096, causal=kind == "causal")
     places = heldout.scored_S.tolist()
-    assert scored(heldout, length) == list(zip(places, heldout.ids_N[places].tolist(), strict=True))
+    assert scored(heldout, length, shifted=kind == "shifted") == list(
+        zip(places, heldout.ids_N[places].tolist(), strict=True)
+    )
 
 
 def test_masked_places_are_the_stated_share_of_every_span_and_all_are_hidden(store: TokenStore) -> None:
@@ -74,6 +77,9 @@ def test_masked_places_are_the_stated_share_of_every_span_and_all_are_hidden(sto
 
 def test_causal_scores_every_token_but_the_first_of_a_document(store: TokenStore) -> None:
     heldout = HeldoutSet.of(store, VOCABULARY, 4096, causal=True)
+    same = HeldoutSet.of(store, VOCABULARY, 4096, causal=False).next_tokens()
+    assert same.causal
+    assert np.array_equal(same.scored_S, heldout.scored_S)
     assert set(range(4096)) - set(heldout.scored_S.tolist()) == set(np.flatnonzero(heldout.ids_N == 2).tolist())
     for batch, seen in heldout.batches(64, 8):
         assert torch.equal(seen.tokens_BT, batch.tokens_BT)

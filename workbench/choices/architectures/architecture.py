@@ -35,7 +35,14 @@ class Backbone(nn.Module):
     recomputes: frozenset[int] = frozenset()
     taps: list[Tensor] | None = None
 
-    def forward(self, tokens_BT: Tensor, batch: Batch, plan: LayerPlan, rows_N: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        tokens_BT: Tensor,
+        batch: Batch,
+        plan: LayerPlan,
+        rows_N: Tensor | None = None,
+        causal: bool | Tensor | None = None,
+    ) -> Tensor:
         """Hidden states after the final norm: (B, T, D), or (N, D) of the positions ``rows_N`` alone.
 
         Args:
@@ -43,6 +50,8 @@ class Backbone(nn.Module):
             plan: which blocks run, with which residual scale, and which train.
             rows_N: int64 flat positions b * T + t whose states are wanted, the same as x_BTD.flatten(0, 1)[rows_N];
                 the last block then computes its output product and feed-forward part for them only.
+            causal: attend to the past only, this time; by row, bool (B,), where rows differ; None as it was built.
+                Anything else than it was built with only where :meth:`Architecture.switches_mask` says so.
         """
         raise NotImplementedError
 
@@ -158,6 +167,10 @@ class Architecture(Choice):
     def needs_logits(self) -> str:
         """Return why attention must add a bias (B, H, T, T) or drop probabilities; empty where it need not."""
         return "this architecture brings its own attention"
+
+    def switches_mask(self) -> bool:
+        """Whether a model built for both sides can see the past alone in some rows (B, T), or in some steps."""
+        return False
 
     def silent_is_identity(self) -> bool:
         """Return True if a block of zero residual products (D, .) passes (B, T, D) on unchanged, as pre-norm."""

@@ -78,6 +78,10 @@ class Modular(Architecture):
             return "architecture.local_window hides some of them"
         return "architecture.dropout falls on probabilities" if self.attention_dropout and self.dropout else ""
 
+    def switches_mask(self) -> bool:
+        """Whether it can see the past alone in some rows (B, T): its mask is an input."""
+        return True
+
     def widens(self) -> bool:
         """Return True if k times the width D and the heads H can compute the same function.
 

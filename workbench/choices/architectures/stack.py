@@ -128,31 +128,35 @@ class Stack(Backbone):
         """Input of the first layer, (B, T, D)."""
         raise NotImplementedError
 
-    def context(self, tokens_BT: Tensor, batch: Batch, dense: bool = False) -> BlockContext:
+    def context(
+        self, tokens_BT: Tensor, batch: Batch, dense: bool = False, causal: bool | Tensor | None = None
+    ) -> BlockContext:
         """Return the values that the blocks share on this batch: biases (B, H or 1, T, T) and rotary tables (T, E).
 
         Args:
             tokens_BT: ids as the model sees them; they tell where [CLS] stands.
             dense: with a bias alone, even where attention goes by the documents themselves.
+            causal: see :meth:`forward`.
 
         Raises:
             RecipeError: rows are longer than the model was built for.
         """
-        length = self._length(batch)
+        length, causal = self._length(batch), self.causal if causal is None else causal
+        past = causal is True
         rotation = (self.cos[:length], self.sin[:length]) if self.rotary else None
         # Only where a layer reads them: a compiled block would take one more input for nothing.
         tokens = tokens_BT if any(a.values is not None for a in self._attentions()) else None
         if self.packed is not None and not dense:
             # No mask, which grows with the square of T: rows that are too long for one are what these are for.
-            layout = self.packed.layout(batch.documents_BT, self.causal)
-            return BlockContext(None, rotation, None, self.causal, layout, tokens)
-        bias = self.bias(batch)
+            layout = self.packed.layout(batch.documents_BT, causal)
+            return BlockContext(None, rotation, None, past, layout, tokens)
+        bias = self.bias(batch, causal)
         if self.position_bias is not None:
             # One sum per batch, not one per layer.
             bias = bias + self.position_bias(batch.positions_BT, tokens_BT == self.cls).to(bias.dtype)
-        return BlockContext(bias, rotation, self._local(bias), self.causal, None, tokens)
+        return BlockContext(bias, rotation, self._local(bias, causal), past, None, tokens)
 
-    def bias(self, batch: Batch) -> Tensor:
+    def bias(self, batch: Batch, causal: bool | Tensor | None = None) -> Tensor:
         """Mask of packed documents, (B, 1, T, T), in the precision of the logits.
 
         Raises:
@@ -162,7 +166,7 @@ class Stack(Backbone):
         device = batch.documents_BT.device.type
         # A wider mask would widen every sum of shape (B, H, T, T) with it.
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.embedding.weight.dtype
-        return document_bias(batch.documents_BT, self.causal, dtype)
+        return document_bias(batch.documents_BT, self.causal if causal is None else causal, dtype)
 
     def _length(self, batch: Batch) -> int:
         """T, checked."""
@@ -174,17 +178,27 @@ class Stack(Backbone):
             )
         return length
 
-    def _local(self, bias_BHTT: Tensor) -> Tensor | None:
+    def _local(self, bias_BHTT: Tensor, causal: bool | Tensor) -> Tensor | None:
         """The bias of layers that see a window only, as a mask or as the band of chunks."""
         if not self.window:
             return None
+        if isinstance(causal, Tensor):
+            past, both = (windowed(bias_BHTT, self.window, only_past) for only_past in (True, False))
+            return torch.where(causal[:, None, None, None], past, both)
         # Chunks are measured on CPUs only; elsewhere the mask, with which every implementation works.
         chunk = chunk_size(bias_BHTT.shape[-1], self.window) if bias_BHTT.device.type == "cpu" else 0
         if not chunk:
-            return windowed(bias_BHTT, self.window, self.causal)
-        return banded(bias_BHTT, chunk, self.window, self.causal)
+            return windowed(bias_BHTT, self.window, causal)
+        return banded(bias_BHTT, chunk, self.window, causal)
 
-    def forward(self, tokens_BT: Tensor, batch: Batch, plan: LayerPlan, rows_N: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        tokens_BT: Tensor,
+        batch: Batch,
+        plan: LayerPlan,
+        rows_N: Tensor | None = None,
+        causal: bool | Tensor | None = None,
+    ) -> Tensor:
         """Hidden states (B, T, D), or (N, D) of the positions ``rows_N``; see :class:`Backbone` for the arguments.
 
         Raises:
@@ -197,7 +211,7 @@ class Stack(Backbone):
         last = max([-1, *(layer for layer, run in enumerate(plan.runs) if run)])
         # Biases with parameters learn from every layer that has gradients at all, not from the first one only.
         with torch.set_grad_enabled(grad and first < plan.layers):
-            context = self.context(tokens_BT, batch)
+            context = self.context(tokens_BT, batch, causal=causal)
         with torch.set_grad_enabled(grad and first == 0):
             x = self.embed(tokens_BT, batch)
         # Every layer is dropped, so no block is left to pick the rows: (B, T, D) -> (N, D) here.

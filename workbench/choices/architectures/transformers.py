@@ -186,6 +186,10 @@ class Transformers(Architecture):
         """Numbers in the matrices of the model's head: (D, V), and what stands before it, such as (D, D)."""
         return _matrices(self)[1] + self.width * vocabulary_size
 
+    def switches_mask(self) -> bool:
+        """Whether a model of both sides can see the past alone in some rows (B, T): our mask is added to its own."""
+        return True
+
     def save_pretrained(
         self, backbone: Backbone, head: nn.Module, folder: Path, vocabulary: Vocabulary, layers: int
     ) -> bool:

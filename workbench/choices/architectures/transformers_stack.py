@@ -137,14 +137,21 @@ class TransformersStack(Stack):
         self.takes_positions = "position_ids" in inspect.signature(type(trunk).forward).parameters
         self.head = (ModelHead(model),)
 
-    def forward(self, tokens_BT: Tensor, batch: Batch, plan: LayerPlan, rows_N: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        tokens_BT: Tensor,
+        batch: Batch,
+        plan: LayerPlan,
+        rows_N: Tensor | None = None,
+        causal: bool | Tensor | None = None,
+    ) -> Tensor:
         """Hidden states (B, T, D), or (N, D) of the positions ``rows_N``; see :class:`Backbone` for the arguments.
 
         Raises:
             RecipeError: the plan has more layers than the model, rows are longer than it was built for, or a layer
                 cannot be scaled.
         """
-        self._pass.begin(plan, self.begin(plan), self.bias(batch), self.taps)
+        self._pass.begin(plan, self.begin(plan), self.bias(batch, causal), self.taps)
         self._pass.recomputes = self.recomputes
         x_BTD = self._run(tokens_BT, batch)
         # The layers compute all positions: which ones somebody wants is not in their signature.

@@ -38,7 +38,7 @@ class ScoredRows(nn.Module):
 
     def forward(
         self, tokens_BT: Tensor, positions_BT: Tensor, documents_BT: Tensor, labels_N: Tensor, weight_N: Tensor,
-        index_N: Tensor | None = None,
+        index_N: Tensor | None = None, causal: bool | Tensor | None = None,
     ) -> tuple[Tensor, ...]:  # fmt: skip
         """Return summed nats and right predictions, 0-d each, then one 0-d RMS per layer."""
         backbone = self.model.backbone
@@ -46,15 +46,17 @@ class ScoredRows(nn.Module):
         backbone.taps = taps
         # Samples by number are for corruption, which is done.
         batch = Batch(tokens_BT, positions_BT, documents_BT, tokens_BT[:, 0])
-        seen = Labelled(tokens_BT, index_N, labels_N, weight_N)
+        seen = Labelled(tokens_BT, index_N, labels_N, weight_N, causal)
         scores = self.model.score(self.model.states(seen, batch, self.plan), labels_N, weight_N)
         backbone.taps = None
         return (*scores, *taps)
 
 
-def inputs_of(seen: Labelled, batch: Batch) -> list[Tensor]:
+def inputs_of(seen: Labelled, batch: Batch) -> list[Any]:
     """Return the inputs of :class:`ScoredRows`: rows of corruption's choice take the place of the batch's own."""
     inputs = [seen.tokens_BT, batch.positions_BT, batch.documents_BT, seen.labels_N, seen.weight_N]
+    if seen.causal is not None:
+        return [*inputs, seen.index_N, seen.causal]
     return inputs if seen.index_N is None else [*inputs, seen.index_N]
 
 

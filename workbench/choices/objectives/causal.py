@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import torch
+from torch import Tensor
 
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.objectives.objective import Builder, Labelled, Objective, TrainingModel
@@ -40,6 +41,14 @@ class Causal(Objective):
         return [Shown(token, "next" if place + 1 < len(tokens) else "read") for place, token in enumerate(tokens)]
 
 
+def follows(batch: Batch, ahead: int = 1) -> Tensor:
+    """Return 1 where the token so many places behind belongs to the same piece, else 0, float32 (B, T)."""
+    weight_BT = torch.zeros_like(batch.tokens_BT, dtype=torch.float32)
+    # The last columns keep 0: what is behind them stands in another row.
+    weight_BT[:, :-ahead] = batch.documents_BT[:, ahead:] == batch.documents_BT[:, :-ahead]
+    return weight_BT
+
+
 class CausalModel(TokenPrediction):
     """A causal backbone that predicts the next token, logits (N, V); arguments as for :class:`TokenPrediction`."""
 
@@ -52,10 +61,7 @@ class CausalModel(TokenPrediction):
 
     def labelled(self, batch: Batch, progress: Progress) -> Labelled:
         """Return the batch as it is, tokens (B, T); labels at ends of pieces weigh 0."""
-        weight_BT = torch.zeros_like(batch.tokens_BT, dtype=torch.float32)
-        # (B, T - 1): 1 where the next token belongs to the same piece. The last column keeps 0: its next token stands
-        # in another row.
-        weight_BT[:, :-1] = batch.documents_BT[:, 1:] == batch.documents_BT[:, :-1]
+        weight_BT = follows(batch)
         # The first token wraps around to the last column, where the weight is 0; shapes stay (B, T).
         labels_BT = batch.tokens_BT.roll(-1, dims=1)
         return Labelled(batch.tokens_BT, None, labels_BT.flatten(), weight_BT.flatten())

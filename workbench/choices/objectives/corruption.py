@@ -193,3 +193,20 @@ def slots_per_row(length: int, rate: float, selection: Selection = "token") -> i
         return labels_per_row(length, rate)
     # What is above a whole number by rounding alone is that number.
     return min(length, max(1, math.ceil(rate * length - 1e-9)))
+
+
+def spread(seed: int, purpose: int, samples_B: Tensor) -> Tensor:
+    """Return one number in [0, 1) for every sample, (B,), float64, such that those of neighbours lie evenly.
+
+    Steps of the golden ratio modulo 1 from a start that seed and purpose decide: of any B samples in a row, the share
+    below a threshold is that threshold within about (1 + log B) / B, however a step is cut into parts and over ranks.
+
+    Source: Weyl 1916, sequences k * alpha modulo 1.
+
+    Example:
+        >>> (spread(0, 1, torch.arange(100)) < 0.25).sum().item()
+        25
+    """
+    start = random_bits(seed, purpose, samples_B.new_zeros(1), 1)[0, 0]
+    # Products wrap modulo 2**64; the upper 53 bits as a float64.
+    return _shift_right(start + samples_B * _signed(_GAMMA), 11).double() * 2.0**-53

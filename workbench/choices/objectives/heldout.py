@@ -147,7 +147,12 @@ class HeldoutSet:
             "bytes": int(self.bytes_S.sum()),
         }
 
-    def batches(self, length: int, rows: int) -> Iterator[tuple[Batch, Labelled]]:
+    def next_tokens(self) -> HeldoutSet:
+        """Return the same tokens, every one but the first of a document scored from those before it."""
+        scored_S = np.flatnonzero(np.arange(self.tokens) > self.start_N)
+        return replace(self, scored_S=scored_S, bytes_S=np.zeros(len(scored_S), np.int64), causal=True)
+
+    def batches(self, length: int, rows: int, *, shifted: bool = False) -> Iterator[tuple[Batch, Labelled]]:
         """Rows that show every scored token once, with what of its document fits, and what is to be predicted.
 
         Rows of masked models lie side by side. Those of causal models overlap by one token, because the first of a row
@@ -157,29 +162,31 @@ class HeldoutSet:
         Args:
             length: T, tokens per row; a shorter set is one row.
             rows: B, rows per batch.
+            shifted: a [MASK] is read from the position before it: rows of masked models overlap by that one, too.
         """
-        length = min(length, self.tokens)
-        stride = max(1, length - int(self.causal))
+        length, before = min(length, self.tokens), int(self.causal or shifted)
+        stride = max(1, length - before)
         # The first place that each row scores; it scores `stride` of them.
-        first_R = np.unique((self.scored_S - int(self.causal)) // stride) * stride + int(self.causal)
+        first_R = np.unique((self.scored_S - before) // stride) * stride + before
         hidden_N = np.zeros(self.tokens, bool)
         hidden_N[self.scored_S] = True
         for begin in range(0, len(first_R), rows):
-            yield self._batch(first_R[begin : begin + rows], begin, length, stride, hidden_N)
+            yield self._batch(first_R[begin : begin + rows] - before, begin, length, before, hidden_N)
 
     def _batch(
-        self, first_B: np.ndarray, sample: int, length: int, stride: int, scored_N: np.ndarray
+        self, begin_B: np.ndarray, sample: int, length: int, before: int, scored_N: np.ndarray
     ) -> tuple[Batch, Labelled]:
-        begin_B1 = np.minimum(first_B - int(self.causal), self.tokens - length)[:, None]
+        begin_B1 = np.minimum(begin_B, self.tokens - length)[:, None]
         place_BT = begin_B1 + np.arange(length)
         document_BT = self.document_N[place_BT]
         batch = Batch(
             torch.from_numpy(self.ids_N[place_BT]),
             torch.from_numpy(place_BT - np.maximum(self.start_N[place_BT], begin_B1)),
             torch.from_numpy((document_BT - document_BT[:, :1]).astype(np.int32)),
-            torch.arange(sample, sample + len(first_B)),
+            torch.arange(sample, sample + len(begin_B)),
         )
-        ours_BT = (place_BT >= first_B[:, None]) & (place_BT < first_B[:, None] + stride) & scored_N[place_BT]
+        first_B1 = begin_B[:, None] + before
+        ours_BT = (place_BT >= first_B1) & (place_BT < first_B1 + max(1, length - before)) & scored_N[place_BT]
         index_S = np.flatnonzero(ours_BT)
         labels_S = self.ids_N[place_BT.ravel()[index_S]]
         shown_BT = batch.tokens_BT

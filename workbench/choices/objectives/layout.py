@@ -23,7 +23,7 @@ def everywhere(seen: Labelled) -> Labelled:
     def spread(values_N: Tensor) -> Tensor:
         return values_N.new_zeros(seen.tokens_BT.numel()).scatter(0, index_N, values_N)
 
-    return Labelled(seen.tokens_BT, None, spread(seen.labels_N), spread(seen.weight_N))
+    return Labelled(seen.tokens_BT, None, spread(seen.labels_N), spread(seen.weight_N), seen.causal)
 
 
 def padded(seen: Labelled, batch: Batch, pad: int) -> tuple[Labelled, Batch]:
@@ -47,8 +47,9 @@ def padded(seen: Labelled, batch: Batch, pad: int) -> tuple[Labelled, Batch]:
     # Padding is a document of its own: no word sees it, and it sees itself, so that no softmax is empty.
     document_PT = laid_out(torch.zeros_like(batch.documents_BT).flatten(), 1)
     sample_P = batch.samples_B.new_zeros(pieces)
+    causal = seen.causal[begins_BT.nonzero()[:, 0]] if isinstance(seen.causal, Tensor) else seen.causal
     tokens_PT = laid_out(seen.tokens_BT.flatten(), pad)
     return (
-        Labelled(tokens_PT, index_N, seen.labels_N, seen.weight_N),
+        Labelled(tokens_PT, index_N, seen.labels_N, seen.weight_N, causal),
         Batch(tokens_PT, position_PT, document_PT, sample_P),
     )

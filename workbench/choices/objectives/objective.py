@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from workbench.base.errors import RecipeError
 from workbench.choices.architectures.architecture import Architecture, Backbone
-from workbench.choices.choice import Choice
+from workbench.choices.choice import Choice, Problem
 from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.preview import Shown
@@ -66,17 +66,20 @@ class Labelled(NamedTuple):
         index_N: labelled positions, as indices into the flattened (B * T) rows, rising; None for every position.
         labels_N: the true ids at those positions.
         weight_N: float32, 1 for a label that counts, 0 for a slot that only keeps the shape static.
+        causal: see the past only, in all rows or, bool (B,), in some; None as the backbone was built.
     """
 
     tokens_BT: Tensor
     index_N: Tensor | None
     labels_N: Tensor
     weight_N: Tensor
+    causal: bool | Tensor | None = None
 
     def to(self, device: torch.device) -> Labelled:
         """The same on ``device``; shapes stay."""
         index_N = None if self.index_N is None else self.index_N.to(device)
-        return Labelled(self.tokens_BT.to(device), index_N, self.labels_N.to(device), self.weight_N.to(device))
+        causal = self.causal.to(device) if isinstance(self.causal, Tensor) else self.causal
+        return Labelled(self.tokens_BT.to(device), index_N, self.labels_N.to(device), self.weight_N.to(device), causal)
 
 
 class TrainingModel(nn.Module):
@@ -143,6 +146,15 @@ class TrainingModel(nn.Module):
                 the tokens in question where the reading is causal. Labels and weights are not read.
             causal: whether a token is read from those before it alone; None as the objective's score does. Otherwise
                 than the score only where :attr:`Objective.generates` is ``next``.
+        """
+        raise NotImplementedError
+
+    def second(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> Tensor:
+        """Return the nats of the second score by token, (N,), float32, where the objective names one.
+
+        Args:
+            batch, plan: as for :meth:`heldout`.
+            seen: rows as they are; every token but the first of a document is scored, from the slot before it.
         """
         raise NotImplementedError
 
@@ -221,6 +233,12 @@ class Objective(Choice):
     causal: ClassVar[bool] = False
     # How a text is continued: token by token, by unmasking a row of [MASK], or not at all.
     generates: ClassVar[Literal["next", "unmask"] | None] = None
+    # Which mask the backbone needs: the one that it was built with, or another by step or by row of a batch.
+    masks: ClassVar[Literal["built", "by_step", "by_row"]] = "built"
+    # Whether the score reads a [MASK] from the position before it.
+    shifted: ClassVar[bool] = False
+    # Name of a second score, in nats per token of the held-out text (``TrainingModel.second``); empty for none.
+    second_score: ClassVar[str] = ""
 
     @property
     def added_parts(self) -> tuple[str, ...]:
@@ -237,6 +255,11 @@ class Objective(Choice):
             DataError: says what is missing and the way out.
         """
 
+    @property
+    def exports_causal(self) -> bool:
+        """Whether transformers' classes use the model (B, T, V) as one that continues texts, not to fill in [MASK]."""
+        return self.causal or self.shifted
+
     def build(self, builder: Builder) -> TrainingModel:
         """Return the trainable model: as many backbones (B, T, D) as the objective needs, and its heads, all fresh.
 
@@ -244,6 +267,18 @@ class Objective(Choice):
             builder: makes backbones; knows vocabulary, longest row and seed.
         """
         raise NotImplementedError
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        """A model whose mask stays as it was built, where this objective needs several for rows (B, T)."""
+        yield from super().problems(recipe)
+        architecture = recipe.architecture
+        if self.masks != "built" and not architecture.switches_mask():
+            yield Problem(
+                "architecture.kind",
+                f"'{architecture.kind}' cannot change its mask, and objective "
+                f"'{self.kind}' sees the past alone in some rows or steps and both sides in others; "  # type: ignore[attr-defined]
+                "use architecture 'pre_ln' or 'post_ln', or objective 'masked' or 'causal'",
+            )
 
     def labelled_fraction(self, progress: Progress) -> float:
         """Share of a row's tokens that get a label at ``progress`` (for FLOPs and the forecast)."""

@@ -73,6 +73,10 @@ class TokenPrediction(TrainingModel):
 
         The head runs in float32 whatever precision the blocks run in.
         """
+        return self.nats(self.read(seen, None), batch, plan)
+
+    def nats(self, seen: Labelled, batch: Batch, plan: LayerPlan) -> Tensor:
+        """Return the weighted nats of each label, (N,), with the head in float32, without gradient wanted."""
         chunks = self._exact_logits(self.states(seen, batch, plan))
         nats = [
             F.cross_entropy(logits_RV, labels_R, reduction="none")
@@ -82,9 +86,17 @@ class TokenPrediction(TrainingModel):
 
     @torch.no_grad()
     def token_logits(self, batch: Batch, seen: Labelled, plan: LayerPlan, *, causal: bool | None = None) -> Tensor:
-        """See :meth:`TrainingModel.token_logits`; (N, V). One reading alone, the objective's."""
+        """See :meth:`TrainingModel.token_logits`; (N, V)."""
+        return torch.cat(list(self._exact_logits(self.states(self.read(seen, causal), batch, plan))))
+
+    def read(self, seen: Labelled, causal: bool | None) -> Labelled:
+        """Return the slots (N,) from whose states the tokens in question are read, and the mask to read them under.
+
+        Args:
+            seen, causal: as for :meth:`token_logits`.
+        """
         assert causal in (None, self.choice.causal), f"'{self.choice.kind}' reads tokens in one way alone"  # type: ignore[attr-defined]
-        return torch.cat(list(self._exact_logits(self.states(seen, batch, plan))))
+        return seen
 
     def _exact_logits(self, x_ND: Tensor) -> Iterator[Tensor]:
         """Yield float32 logits (R, V) of states (N, D), a chunk of rows at a time."""
@@ -103,11 +115,14 @@ class TokenPrediction(TrainingModel):
         """Final hidden states of the labelled slots, (N, D); the backbone skips what only other positions need."""
         if seen.index_N is None:
             # (B, T, D) -> (N, D) with N = B * T.
-            return self.backbone(seen.tokens_BT, batch, plan).flatten(0, 1)
-        return self.backbone(seen.tokens_BT, batch, plan, seen.index_N)
+            return self.backbone(seen.tokens_BT, batch, plan, None, seen.causal).flatten(0, 1)
+        return self.backbone(seen.tokens_BT, batch, plan, seen.index_N, seen.causal)
 
     def score(self, x_ND: Tensor, labels_N: Tensor, weight_N: Tensor) -> tuple[Tensor, Tensor]:
-        """Return nats and right predictions, 0-d, summed over the labels (N,) that count; states are (N, D)."""
+        """Return nats and right predictions, 0-d, summed over the labels (N,) that count; states are (N, D).
+
+        Of several weights for each label, (P, N), a sum for each: (P,).
+        """
         # Under bf16 autocast the product is rounded to bf16 (steps of 1/16 between 8 and 16), and float32 from here on:
         # softmax and loss add no rounding of their own. Evaluation computes the product in float32 as well.
         logits_NV = self.head(x_ND).float()
@@ -117,4 +132,4 @@ class TokenPrediction(TrainingModel):
             # few enough values that ties are common (1.75% of random rows).
             best_N1 = logits_NV.amax(-1, keepdim=True)
             hits_N = (logits_NV.gather(1, labels_N[:, None]) >= best_N1)[:, 0] / (logits_NV >= best_N1).sum(-1)
-        return (nats_N * weight_N).sum(), (hits_N * weight_N).sum()
+        return (nats_N * weight_N).sum(-1), (hits_N * weight_N).sum(-1)
