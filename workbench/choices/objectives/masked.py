@@ -68,6 +68,16 @@ class Masked(Objective):
                 f"needs spans, and selection '{self.selection}' has none; set objective.selection to 'span', or "
                 "span_boundary to false",
             )
+        execution = recipe.execution
+        layout = {
+            name: getattr(execution, name, plain) for name, plain in (("head", "labelled"), ("padding", "removed"))
+        }
+        if self.added_parts and layout != {"head": "labelled", "padding": "removed"}:
+            yield Problem(
+                "execution.head" if layout["head"] != "labelled" else "execution.padding",
+                "a span-boundary head knows the edges of spans in packed rows alone; set execution.head to 'labelled' "
+                "and execution.padding to 'removed', or objective.span_boundary to false",
+            )
 
     def check_data(self, prepared: PreparedData) -> None:
         """Refuse words, spans (N,) of words and n-grams where the vocabulary does not say where a word begins."""
