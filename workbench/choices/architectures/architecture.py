@@ -169,7 +169,7 @@ class Architecture(Choice):
         return "this architecture brings its own attention"
 
     def switches_mask(self) -> bool:
-        """Whether a model built for both sides can see the past alone in some rows (B, T), or in some steps."""
+        """Return whether a model built for both sides can see the past alone in some rows (B, T), or in some steps."""
         return False
 
     def silent_is_identity(self) -> bool:

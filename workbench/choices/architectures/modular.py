@@ -79,7 +79,7 @@ class Modular(Architecture):
         return "architecture.dropout falls on probabilities" if self.attention_dropout and self.dropout else ""
 
     def switches_mask(self) -> bool:
-        """Whether it can see the past alone in some rows (B, T): its mask is an input."""
+        """Return whether it can see the past alone in some rows (B, T): its mask is an input."""
         return True
 
     def widens(self) -> bool:

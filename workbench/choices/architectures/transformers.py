@@ -187,7 +187,7 @@ class Transformers(Architecture):
         return _matrices(self)[1] + self.width * vocabulary_size
 
     def switches_mask(self) -> bool:
-        """Whether a model of both sides can see the past alone in some rows (B, T): our mask is added to its own."""
+        """Return whether a model of both sides sees the past alone in rows (B, T) that ask for it: masks add up."""
         return True
 
     def save_pretrained(

@@ -257,7 +257,7 @@ class Objective(Choice):
 
     @property
     def exports_causal(self) -> bool:
-        """Whether transformers' classes use the model (B, T, V) as one that continues texts, not to fill in [MASK]."""
+        """Return whether transformers' classes use the model (B, T, V) to continue texts, not to fill in [MASK]."""
         return self.causal or self.shifted
 
     def build(self, builder: Builder) -> TrainingModel:
