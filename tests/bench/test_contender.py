@@ -19,11 +19,16 @@ from workbench.bench.contender import Stage
 setting = json.loads(sys.argv[1])
 stage = Stage()
 print("a library that prints")
-stage.say({"ready": {"greeting": setting["greeting"]}})
-while (steps := stage.next_steps()) is not None:
+
+
+def answer(message):
+    steps = message["steps"]
     if steps == 13:
         sys.exit("thirteen is too many")
-    stage.say({"seconds": 0.5 * steps, "tokens": 100 * steps})
+    return {"seconds": 0.5 * steps, "tokens": 100 * steps}
+
+
+stage.serve({"greeting": setting["greeting"]}, answer)
 """
 
 
@@ -66,9 +71,8 @@ def test_the_childs_side(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", errors)
     stage = Stage()
     print("noise")
-    stage.say({"seconds": 1.0})
-    assert (stage.next_steps(), stage.next_steps()) == (4, None)
-    assert json.loads(out.getvalue()) == {"seconds": 1.0}
+    stage.serve({"steps": 0}, lambda message: {"seconds": message["steps"] / 4})
+    assert [json.loads(line) for line in out.getvalue().splitlines()] == [{"ready": {"steps": 0}}, {"seconds": 1.0}]
     assert errors.getvalue() == "noise\n"
 
 

@@ -24,6 +24,7 @@ def on_cpu(learnable: list[str], out: Path) -> list[str]:
     return ["--device", "cpu", "--scale", "0.05", "--steps", "2", "--minutes", "600", "--out", str(out), *shown]
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_parts_run_fail_and_go_on(
     learnable: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -51,18 +51,20 @@ def test_schedules_are_squeezed_whole() -> None:
 
 
 def test_one_arm_that_cannot_run_does_not_cost_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def alternate(recipes: dict[str, Any], *_: Any) -> dict[str, Any]:
-        if "broken" in recipes:
-            raise RuntimeError("contender 'broken' ended\nno such kernel")
+    def alternate(recipes: dict[str, Any], *_: Any) -> Any:
         segment = {"seconds": [0.1], "wall_seconds": [0.2], "stages": [0], "tokens": 10, "flops": 1.0}
-        return {name: [segment] for name in recipes}
+        return {name: [segment] for name in recipes if name != broken}, {broken: "no such kernel"}
 
+    broken = "broken"
     monkeypatch.setattr(step_costs, "alternate", alternate)
     base = presets.fast().with_(execution={"device": "cpu", "threads": 1})
     found = step_costs.step_costs(base, dict.fromkeys(("one", "broken", "two"), base))
     assert found["arms"]["broken"] == {"error": "no such kernel"}
     assert found["arms"]["one"]["ratio"] == found["arms"]["two"]["ratio"] == 1.0
     assert found["busy"][0] == 2.0, "wall over CPU seconds: somebody else was at work"
+    broken = step_costs.BASELINE
+    with pytest.raises(RuntimeError, match="the baseline cannot run here: no such kernel"):
+        step_costs.step_costs(base, {"one": base})
 
 
 @pytest.mark.usefixtures("turns_here")

@@ -85,6 +85,7 @@ def test_it_learns_and_says_what_its_layers_do(tiny: Recipe, live: Live, model: 
         assert all(value is not None and value > 0 for value in record[name]), name
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_compiled_training_computes_the_same(tiny: Recipe, build: Callable[..., Training]) -> None:
     ended = []

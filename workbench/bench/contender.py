@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, TextIO
 
 from workbench.recipes.recipe import Recipe
@@ -162,10 +162,11 @@ class Stage:
         message: dict[str, Any] | None = json.loads(line) if line else None
         return message
 
-    def next_steps(self) -> int | None:
-        """Return the number of steps to train now; None when the parent is done."""
-        message = self.next()
-        return int(message["steps"]) if message else None
+    def serve(self, ready: dict[str, Any], answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Say that the child is ready, then answer every message of the parent until it is done."""
+        self.say({"ready": ready})
+        while (message := self.next()) is not None:
+            self.say(answer(message))
 
 
 def begin() -> tuple[Stage, dict[str, Any], Recipe]:

@@ -109,11 +109,11 @@ class Rounds(transformers.TrainerCallback):
                 ready["memory_bytes"] = self._memory.grown
                 self._memory.stop()
             self._stage.say({"ready": ready})
-        steps = self._stage.next_steps()
-        if steps is None:
+        message = self._stage.next()
+        if message is None:
             control.should_training_stop = True
             return
-        self._steps = self._left = steps
+        self._steps = self._left = message["steps"]
         self._start = time.perf_counter()
 
 

@@ -29,18 +29,22 @@ def segment_seconds(each: Sequence[float]) -> tuple[float, float]:
     return mean, sum(seconds - mean for seconds in each if seconds > limit)
 
 
-def alternate(recipes: Mapping[str, Recipe], segments: int, steps: int) -> dict[str, list[dict[str, Any]]]:
+def alternate(
+    recipes: Mapping[str, Recipe], segments: int, steps: int
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
     """Time the schedules of several recipes side by side, segment by segment in turns.
 
     Args:
         recipes: by name; each is given a budget of ``segments * steps`` steps (or as many times its tokens per step).
 
     Returns:
-        by name, what :func:`~workbench.bench.timed_trainer.timed_steps` gave in each round.
+        by name, what :func:`~workbench.bench.timed_trainer.timed_steps` gave in each round; and the last words of those
+        that ended on the way.
     """
     squeezed_recipes = {name: squeezed(recipe, segments * steps).to_dict() for name, recipe in recipes.items()}
     settings = [(TRAINER, {"name": name, "recipe": recipe}) for name, recipe in squeezed_recipes.items()]
-    return take_turns(settings, segments, steps)[1]
+    failed: dict[str, str] = {}
+    return take_turns(settings, segments, steps, failed)[1], failed
 
 
 def squeezed(recipe: Recipe, steps: int) -> Recipe:
@@ -108,32 +112,14 @@ def step_costs(
         group = names[first : first + AT_ONCE - 1]
         found["load"].append(round(os.getloadavg()[0], 2))
         note(f"{first + len(group)} of {len(names)}: {', '.join(group)}")
-        sittings, failed = _sittings(base, {name: recipes[name] for name in group}, segments, steps)
+        readings, failed = alternate({BASELINE: base, **{name: recipes[name] for name in group}}, segments, steps)
+        if BASELINE in failed:
+            raise RuntimeError(f"the baseline cannot run here: {failed[BASELINE]}")
         found["arms"] |= {name: {"error": why} for name, why in failed.items()}
-        for readings in sittings:
-            theirs = readings.pop(BASELINE)
-            ordinary = [segment_seconds(segment["seconds"])[0] for segment in theirs]
-            found["baseline_seconds_per_step"].append(sum(ordinary) / len(ordinary))
-            wall, counted = (sum(sum(s[clock]) for s in theirs) for clock in ("wall_seconds", "seconds"))
-            found["busy"].append(round(wall / counted, 3))
-            found["arms"] |= {name: cost(each, theirs) for name, each in readings.items()}
+        theirs = readings.pop(BASELINE)
+        ordinary = [segment_seconds(segment["seconds"])[0] for segment in theirs]
+        found["baseline_seconds_per_step"].append(sum(ordinary) / len(ordinary))
+        wall, counted = (sum(sum(s[clock]) for s in theirs) for clock in ("wall_seconds", "seconds"))
+        found["busy"].append(round(wall / counted, 3))
+        found["arms"] |= {name: cost(each, theirs) for name, each in readings.items()}
     return found
-
-
-def _sittings(
-    base: Recipe, recipes: dict[str, Recipe], segments: int, steps: int
-) -> tuple[list[dict[str, list[dict[str, Any]]]], dict[str, str]]:
-    """Readings with the baseline's among them, all in one sitting if all can run; and why those that cannot do not."""
-    try:
-        return [alternate({BASELINE: base, **recipes}, segments, steps)], {}
-    except RuntimeError as error:
-        if not recipes:
-            raise
-        note(f"a contender failed, so each of this group meets the baseline alone: {str(error).splitlines()[-1]}")
-    sittings, failed = [], {}
-    for name, recipe in recipes.items():
-        try:
-            sittings.append(alternate({BASELINE: base, name: recipe}, segments, steps))
-        except RuntimeError as error:
-            failed[name] = str(error).splitlines()[-1]
-    return sittings, failed

@@ -145,10 +145,12 @@ def main() -> None:
                 ready["memory_bytes"] = memory.grown
                 # The thread that watches would take its share of every round.
                 memory.stop()
-        stage.say({"ready": ready})
-        while (steps := stage.next_steps()) is not None:
-            answer = timed_round(training, steps) if whole else timed_steps(training, steps)
-            stage.say(answer | ({"memory_bytes": memory.grown} if memory and not whole else {}))
+
+        def answer(message: dict[str, Any]) -> dict[str, Any]:
+            found = (timed_round if whole else timed_steps)(training, message["steps"])
+            return found | ({"memory_bytes": memory.grown} if memory and not whole else {})
+
+        stage.serve(ready, answer)
 
 
 def _compiled(training: Training) -> dict[str, float]:

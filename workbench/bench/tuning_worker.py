@@ -72,11 +72,13 @@ def serve(answer: Callable[[Recipe, PreparedData, dict[str, Any]], dict[str, Any
     stage, setting, recipe = begin()
     prepared = prepare(recipe.data)
     floors = text_baselines(prepared, heldout_set(recipe, prepared), say=print)
-    stage.say({"ready": {"unigram_entropy": floors.unigram, "bigram_entropy": floors.neighbours}})
-    while (message := stage.next()) is not None:
-        stage.say(answer(Recipe(**message["recipe"]), prepared, setting))
+
+    def whole_run(message: dict[str, Any]) -> dict[str, Any]:
         # Guards of graphs of a deleted model would be tried, and counted, without end.
         torch.compiler.reset()
+        return answer(Recipe(**message["recipe"]), prepared, setting)
+
+    stage.serve({"unigram_entropy": floors.unigram, "bigram_entropy": floors.neighbours}, whole_run)
 
 
 def main() -> None:

@@ -98,6 +98,7 @@ def test_every_architecture_is_probed_and_random_states_stay(kind: str, measurem
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("graphs_alone")
 def test_compiled_layers_leave_the_graphs_of_a_run_alone(measurements: list[set[str]]) -> None:
     recipe = Recipe(architecture={"kind": "pre_ln", "layers": 1, "width": 16, "heads": 2})

@@ -59,6 +59,7 @@ def test_a_second_run_waits_says_so_and_has_its_turn(corpus: Path, root: Path, q
     assert third.state.message != "waiting for its turn on this machine"
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_whoever_is_killed_leaves_its_place(corpus: Path, root: Path, queue: Queue) -> None:
     first, second, third = (launch(tiny_recipe(corpus, ENDLESS, name), runs_dir=root) for name in "abc")
