@@ -21,7 +21,7 @@ from workbench.store.score_table import score_rows, score_text
 from workbench.store.state import locked
 
 SCORING = "workbench.scoring"
-"""What is started by name: it needs torch, and stands below."""
+"""The module that is started by name: it needs torch, and stands below."""
 
 
 class Scoring(Awaited[dict[str, Measured]]):

@@ -25,7 +25,7 @@ FAST = ("blimp", "blimp_supplement", "lambada", "arc_easy", "piqa", "copa")
 
 
 class Size(NamedTuple):
-    """How much of a benchmark is measured: the first so many of it; None for all.
+    """Set how much of a benchmark is measured: the first so many of it; None for all.
 
     Attributes:
         pairs: of each paradigm of minimal pairs. questions: of a benchmark of single items.

@@ -21,7 +21,7 @@ _OPEN: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz
 
 @dataclass(frozen=True)
 class Source:
-    """Where the items of a benchmark are found.
+    """Say where the items of a benchmark are found.
 
     Attributes:
         files: globs of its JSON lines, also compressed; the first that matches anything counts.

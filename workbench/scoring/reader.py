@@ -24,9 +24,9 @@ from workbench.training.assemble import TrainedModel
 # N = R * K, V vocabulary rows.
 
 _TOKENS = 2048
-"""Of a batch: enough to fill a core, little enough for its caches."""
+"""The size of a batch: enough to fill a core, little enough for its caches."""
 _LOGITS = 1 << 24
-"""Of a batch, in float32: 64 MiB."""
+"""The most of a batch, in float32: 64 MiB."""
 
 Ids = tuple[int, ...]
 Pair = tuple[Ids, Ids]
@@ -34,7 +34,7 @@ Pair = tuple[Ids, Ids]
 
 
 class Likelihoods(NamedTuple):
-    """What a model says about continuations.
+    """Hold what a model says about continuations.
 
     Attributes:
         nats_P: float64 log-likelihood, summed over the tokens of each continuation.

@@ -132,11 +132,11 @@ class RunFolder:
     scores = _Part("scores.json")
     """Scores of benchmarks; absent until the first."""
     scoring = _Part("scoring.json")
-    """What is being scored on benchmarks, and how far; absent until somebody asks."""
+    """Benchmarks that are being scored, and how far; absent until somebody asks."""
     scoring_lock = _Part("scoring.lock")
     """Held (flock) for as long as a process scores this run on benchmarks."""
     scoring_log = _Part("scoring.log")
-    """What the process printed that scores this run in the background."""
+    """Output of the process that scores this run in the background."""
     tokenizer = _Part("tokenizer.json")
     """Copy of the tokenizer that the run trained with."""
     heldout = _Part("heldout.npz")
