@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
+from torch import Tensor
 
 from tests.training.conftest import LiveRun
-from workbench.choices.data.tokens import PreparedData
+from workbench.choices.data.tokens import Batch, PreparedData, TokenStore
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.objective import Labelled, TrainingModel
+from workbench.choices.objectives.windows import seen_windows
 from workbench.choices.progress import Budget, Progress
 from workbench.models.export import main as export
+from workbench.plots.facts import facts
 from workbench.plots.report import main as report
 from workbench.recipes.recipe import Recipe
+from workbench.store.evaluations import LABELS, SEEN_LOSS, UNSEEN_LOSS, scores_by_step
 from workbench.store.folder import read_json
+from workbench.store.view import RunView
 from workbench.training.assemble import assemble
 from workbench.training.evaluate import DURING, evaluate, main, points_passed
 
@@ -65,6 +77,14 @@ def test_a_saved_run_is_evaluated_from_outside(
     answer = json.loads(capsys.readouterr().out)
     said = json.loads(run.folder.evaluations.read_text())["result"]["heldout_loss"]
     assert answer["heldout_loss"] == pytest.approx(said, abs=1e-6)
+    # The run has kept both losses of windows itself, and its table names them.
+    kept = scores_by_step(run.folder)[20]
+    rows = facts(RunView.read(run.folder))
+    for name, title in LABELS.items():
+        assert (kept[name].value, kept[name].count) == pytest.approx(
+            (answer["scores"][name]["value"], answer["scores"][name]["count"]), abs=1e-5
+        )
+        assert f"at step 20 over {kept[name].count:,} tokens" in rows[f"{title} (nats)"]
     assert main([str(run.folder.path), "--json", "--checkpoint", "5"]) == 0
     assert json.loads(capsys.readouterr().out)["step"] == 5
     assert main([str(run.folder.path), "--checkpoint", "6"]) == 2
@@ -110,3 +130,55 @@ def test_a_run_without_its_heldout_set_takes_it_from_the_data_and_says_so(
     shown = capsys.readouterr()
     assert json.loads(shown.out)["heldout_loss"] == read_json(run.folder.evaluations)["result"]["heldout_loss"]
     assert "preparing the data of the run again" in shown.err
+
+
+class LookUp(TrainingModel):
+    """Word frequencies, and half the probability from a table of what followed two tokens in the training text."""
+
+    def __init__(self, prepared: PreparedData, weight: float) -> None:
+        super().__init__()
+        counts_V = prepared.counts_V + 1.0
+        self.p_V, self.weight = counts_V / counts_V.sum(), weight
+        self.after: dict[tuple[int, int], Counter[int]] = {}
+        for begin, end in pairwise(prepared.train.offsets_D1.tolist()):
+            ids = prepared.train.ids_N[begin:end].tolist()
+            for first, second, word in zip(ids, ids[1:], ids[2:], strict=False):
+                self.after.setdefault((first, second), Counter())[word] += 1
+
+    def heldout(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> Tensor:
+        assert seen.index_N is not None
+        tokens, starts = seen.tokens_BT.flatten().tolist(), batch.positions_BT.flatten().tolist()
+        nats = []
+        for place, word in zip(seen.index_N.tolist(), seen.labels_N.tolist(), strict=True):
+            p = self.p_V[word]
+            found = self.after.get((tokens[place - 1], tokens[place])) if starts[place] else None
+            if found:
+                p = (1 - self.weight) * p + self.weight * found[word] / found.total()
+            nats.append(-math.log(p))
+        return torch.tensor(nats)
+
+
+def test_a_table_of_n_grams_lowers_the_loss_of_seen_windows_alone(tiny: Recipe, prepared: PreparedData) -> None:
+    recipe = tiny.with_(objective="causal")
+    assembled = assemble(recipe, prepared)
+    # A few documents: all of the text, which repeats itself, has nearly every window.
+    offsets_D1 = prepared.train.offsets_D1[:4]
+    train = TokenStore(prepared.train.ids_N[: offsets_D1[-1]], offsets_D1)
+    prepared = replace(prepared, train=train)
+    heldout = replace(assembled.heldout, seen_S=seen_windows(train, assembled.heldout))
+    without, table = (
+        evaluate(recipe, replace(assembled, model=LookUp(prepared, weight)), heldout) for weight in (0.0, 0.5)
+    )
+    assert without.windows is not None
+    assert table.windows is not None
+    (seen, seen_count), (unseen, unseen_count) = without.windows
+    (seen_with, _), (unseen_with, _) = table.windows
+    assert min(seen_count, unseen_count) > 30
+    assert seen_count + unseen_count == without.scored
+    assert without.loss == pytest.approx((seen * seen_count + unseen * unseen_count) / without.scored)  # type: ignore[operator]
+    assert table.loss < without.loss, "it looks like a better model"
+    assert seen_with < seen - 0.5  # type: ignore[operator]
+    assert unseen_with > unseen  # type: ignore[operator]
+    measured = table.scores
+    assert (measured[SEEN_LOSS].value, measured[SEEN_LOSS].count) == (seen_with, seen_count)
+    assert (measured[UNSEEN_LOSS].value, measured[UNSEEN_LOSS].unit) == (unseen_with, "nats")

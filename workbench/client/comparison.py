@@ -8,7 +8,7 @@ from typing import Any
 from workbench.base.json_lines import finite
 from workbench.client.listing import columns_of
 from workbench.client.titles import NO_KNOBS, titles
-from workbench.store.evaluations import benchmark_scores, is_part, score_label
+from workbench.store.evaluations import LABELS, benchmark_scores, is_part, score_label
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.measured import last_result, memory_for_training
 from workbench.store.result import Result
@@ -92,7 +92,7 @@ def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None
             rows.append({"label": label, "values": values, "best": best})
     steered = [f"{title} was steered: {path} {knob}." for title, each in zip(called, knobs, strict=True)
                for path, knob in each.steered.items()]  # fmt: skip
-    rows += _scores(views, twins)
+    rows += _scores(views, twins, "heldout_loss" in unlike)
     by_place = {str(place): recipe for place, recipe in enumerate(recipes)}
     return {
         "runs": names,
@@ -102,15 +102,15 @@ def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None
     }
 
 
-def _scores(views: Sequence[RunView], twins: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a row for every score of a benchmark that one of the runs has."""
+def _scores(views: Sequence[RunView], twins: Sequence[str], unlike: bool) -> list[dict[str, Any]]:
+    """Return a row for every other score that one of the runs has; ``unlike`` losses have no best one."""
     found = [benchmark_scores(view.scores) for view in views]
     rows = []
     for name, score in {name: score for each in found for name, (_, score) in each.items()}.items():
         if is_part(name):
             continue
         values = [each[name][1].value if name in each else None for each in found]
-        better = "low" if score.better == "lower" else "high"
+        better = None if unlike and name in LABELS else "low" if score.better == "lower" else "high"
         rows.append({"label": score_label(name, score), "values": values, "best": _best(values, better, twins)})
     return rows
 

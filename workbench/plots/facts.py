@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.base.text import UNKNOWN, count, decimal
-from workbench.store.evaluations import benchmark_scores, is_part, score_label
+from workbench.store.evaluations import LABELS, benchmark_scores, is_part, score_label
 from workbench.store.measured import (
     bits_per_byte,
     heldout_loss,
@@ -45,6 +45,7 @@ def facts(view: RunView) -> dict[str, str]:
         "parameters": count(parameters),
         **{
             score_label(name, score): f"{decimal(score.value, 4)} at step {step:,}"
+            + (f" over {score.count:,} tokens" if name in LABELS else "")
             for name, (step, score) in benchmark_scores(view.scores).items()
             if not is_part(name)
         },

@@ -19,6 +19,12 @@ from workbench.telemetry.streams import number
 
 SCHEMA = 2
 HELDOUT_LOSS, BITS_PER_BYTE = "heldout_loss", "bits_per_byte"
+SEEN_LOSS, UNSEEN_LOSS = "heldout_loss_seen", "heldout_loss_unseen"
+LABELS = {
+    SEEN_LOSS: "held-out loss, three tokens seen in training",
+    UNSEEN_LOSS: "held-out loss, three tokens not seen in training",
+}
+"""Titles of scores whose names are not meant for people."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,7 @@ def scores_by_step(folder: RunFolder, evaluations: Mapping[str, Any] | None = No
 
 
 def benchmark_scores(scores: Mapping[int, Mapping[str, Measured]]) -> dict[str, tuple[int, Measured]]:
-    """Return the scores of benchmarks by name, each with the last step at which it was measured."""
+    """Return the scores beside held-out loss and bits per byte by name, each with the last step that was measured."""
     latest = {name: (step, score) for step, named in scores.items() for name, score in named.items()}
     return {name: found for name, found in latest.items() if name not in (HELDOUT_LOSS, BITS_PER_BYTE)}
 
@@ -123,7 +129,7 @@ def is_part(name: str) -> bool:
 
 def score_label(name: str, score: Measured) -> str:
     """Return the name of a score with its unit, as tables head its row."""
-    return f"{name} ({score.unit})"
+    return f"{LABELS.get(name, name)} ({score.unit})"
 
 
 def add_scores(folder: RunFolder, step: int, tokens: int, seconds: float, scores: Mapping[str, Measured]) -> None:

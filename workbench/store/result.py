@@ -52,7 +52,8 @@ class Result(dict[str, Any]):
         unigram_entropy, bigram_entropy: the baselines of word frequencies and neighbours, nats.
         learned: as :data:`workbench.telemetry.baselines.Learned`, None where nothing can be claimed; learned_in_words:
         a sentence. mfu, parameters, useful_flops, stopped_early: as the run wrote them at its end.
-        scores: of benchmarks by name: value, unit, count, better, and the step that was scored.
+        scores: of benchmarks, and of held-out tokens in windows that training has seen or not, by name: value, unit,
+        count, better, and the step that was scored.
         target_loss, target_met: see :meth:`against`. error: why it failed, else empty.
         recipe, environment: whole, so that this object alone is enough to run it again.
 

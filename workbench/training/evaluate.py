@@ -10,10 +10,11 @@ import json
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from workbench.base.errors import DataError, WorkbenchError
@@ -22,10 +23,10 @@ from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.heldout import HeldoutSet
-from workbench.choices.objectives.text_baselines import text_baselines
+from workbench.choices.objectives.text_baselines import text_baselines, with_windows
 from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe
-from workbench.store.evaluations import BITS_PER_BYTE, HELDOUT_LOSS, Measured
+from workbench.store.evaluations import BITS_PER_BYTE, HELDOUT_LOSS, LABELS, SEEN_LOSS, UNSEEN_LOSS, Measured
 from workbench.store.folder import RunFolder, read_object
 from workbench.telemetry.baselines import SCORE_TITLES, References, learned_briefly
 from workbench.telemetry.streams import number
@@ -50,6 +51,8 @@ class Evaluation:
         scored: tokens scored.
         bytes: UTF-8 bytes of text that the scored tokens stand for.
         second: the objective's second score by its name; empty where it has none.
+        windows: loss and number of the scored tokens whose window of three stands in the training text, then of the
+            others; None where nobody has looked.
     """
 
     loss: float
@@ -57,6 +60,7 @@ class Evaluation:
     scored: int
     bytes: int
     second: Mapping[str, Measured] = field(default_factory=dict)
+    windows: tuple[tuple[float | None, int], tuple[float | None, int]] | None = None
 
     @property
     def bits_per_byte(self) -> float | None:
@@ -69,6 +73,8 @@ class Evaluation:
         found = {HELDOUT_LOSS: Measured(self.loss, "nats", self.scored)}
         if (bits := self.bits_per_byte) is not None:
             found[BITS_PER_BYTE] = Measured(bits, "bits per byte", self.scored)
+        for name, (loss, count) in zip((SEEN_LOSS, UNSEEN_LOSS), self.windows or (), strict=False):
+            found[name] = Measured(loss, "nats", count)
         return {**found, **self.second}
 
 
@@ -87,20 +93,28 @@ def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Eval
     """
     # All layers that exist now: a model that grows is evaluated as it is.
     plan = LayerPlan.full(trained.layers, recipe.architecture.layers)
-    engine, training, total = trained.engine, trained.model.training, torch.zeros((), dtype=torch.float64)
+    engine, training, nats = trained.engine, trained.model.training, [torch.zeros(0)]
     trained.model.eval()
     try:
         with torch.no_grad(), torch.compiler.set_stance("force_eager"), engine.autocast():
             for batch, seen in heldout.batches(trained.longest, engine.rows, shifted=recipe.objective.shifted):
                 seen = seen.to(engine.device)
-                # On the host: the sum must not depend on how many rows went into a batch. In float64: the sum of a
-                # million nats in float32 loses the digits in which two evaluations differ.
-                total += trained.model.heldout(batch.to(engine.device), seen, plan).cpu().double().sum()
+                nats.append(trained.model.heldout(batch.to(engine.device), seen, plan).cpu())
             second = _second_score(recipe.objective.second_score, trained, plan, heldout)
     finally:
         trained.model.train(training)
-    scored = len(heldout.scored_S)
-    return Evaluation(float(total) / max(1, scored), heldout.tokens, scored, int(heldout.bytes_S.sum()), second)
+    # In one sum, which does not depend on how many rows went into a batch, and in float64: the sum of a million nats in
+    # float32 loses the digits in which two evaluations differ.
+    nats_S = torch.cat(nats).double().numpy()
+    scored, seen_S = len(heldout.scored_S), heldout.seen_S
+    assert len(nats_S) == scored, "each scored token stands in one row"
+    windows = None if seen_S is None else (_mean(nats_S[seen_S]), _mean(nats_S[~seen_S]))
+    return Evaluation(_mean(nats_S)[0] or 0.0, heldout.tokens, scored, int(heldout.bytes_S.sum()), second, windows)
+
+
+def _mean(nats: np.ndarray) -> tuple[float | None, int]:
+    """Mean and number; None for no token."""
+    return (float(nats.mean()) if len(nats) else None), len(nats)
 
 
 def _second_score(name: str, trained: TrainedModel, plan: LayerPlan, heldout: HeldoutSet) -> dict[str, Measured]:
@@ -166,6 +180,7 @@ def evaluate_run(folder: RunFolder, step: int | None = None) -> dict[str, Any]:
         "step": saved.step,
         "heldout_loss": result.loss,
         "bits_per_byte": result.bits_per_byte,
+        "scores": {name: asdict(score) for name, score in result.scores.items()},
         "learned": References.of(measured_with, {}, causal=recipe.objective.causal).learned(result.loss),
         **measured_with,
         "evaluated_tokens": result.tokens,
@@ -187,7 +202,7 @@ def _scored_with(folder: RunFolder, recipe: Recipe, vocabulary: Vocabulary) -> t
     say(f"{problem}; preparing the data of the run again")
     prepared = prepare(recipe.data, say)
     check_data(folder.id, environment.get("data"), prepared.fingerprint)
-    heldout = heldout_set(recipe, prepared)
+    heldout = with_windows(prepared, heldout_set(recipe, prepared), say)
     return heldout, references(recipe, prepared, heldout, say)
 
 
@@ -210,8 +225,19 @@ def main(argv: list[str] | None = None) -> int:
             f"step {answer['step']}: {SCORE_TITLES[answer['score']['kind']]} {answer['heldout_loss']:.4f} nats, "
             f"{answer['bits_per_byte'] or math.nan:.3f} bits per byte; unigram {answer['unigram_entropy']:.3f}, "
             f"neighbours {answer['bigram_entropy']:.3f}; {learned_briefly(answer['learned'])}"
+            f"{_windows_in_words(answer)}"
         )
     return 0
+
+
+def _windows_in_words(answer: dict[str, Any]) -> str:
+    """Both losses of windows with their numbers of tokens; empty where nobody has looked."""
+    found = [(answer["scores"].get(name), LABELS[name]) for name in (SEEN_LOSS, UNSEEN_LOSS)]
+    return "".join(
+        f"; {label} {math.nan if score['value'] is None else score['value']:.4f} over {score['count']:,}"
+        for score, label in found
+        if score is not None
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a run trains and is scored on: a session asks a task, and never where model and data come from."""
+"""Task: model and data of a run. A session asks it, and never where they come from."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from workbench.base.files import write_bytes
 from workbench.choices.data.data import Say
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.engine import Engine
+from workbench.choices.objectives.text_baselines import with_windows
 from workbench.recipes.recipe import Recipe
 from workbench.store.checkpoints import has_checkpoint
 from workbench.store.folder import RunFolder
@@ -18,7 +19,7 @@ from workbench.training.evaluate import DURING, Evaluation, evaluate, references
 
 
 class Task(Protocol):
-    """What a session needs to know of model and data; :class:`RecipeTask` is the one that a recipe describes whole.
+    """Everything a session needs to know of model and data; a recipe describes :class:`RecipeTask` whole.
 
     Attributes:
         scored: whether there are held-out data.
@@ -41,7 +42,7 @@ class Task(Protocol):
         """Model, optimizer and data order at step 0, in a process that ``engine`` takes over."""
 
     def references(self, say: Say) -> dict[str, Any]:
-        """What losses are held against, by the names of :data:`workbench.training.evaluate.REFERENCE_KEYS`."""
+        """Return what losses are held against, by :data:`workbench.training.evaluate.REFERENCE_KEYS`."""
 
     def evaluate(self, recipe: Recipe, *, final: bool) -> Evaluation:
         """The held-out score of the assembled model as it is; during training of a part of the held-out data."""
@@ -70,13 +71,14 @@ class RecipeTask:
             )
             trained = resume and has_checkpoint(folder.checkpoints)
             raise DataError(f"{error}{way_on if trained else ''}") from None
-        self.fingerprint, self._folder = self._prepared.fingerprint, folder
+        self.fingerprint, self._folder, self._say = self._prepared.fingerprint, folder, say
         # Copies, as of the held-out set below: caches get cleared, and a run's folder must be enough to use its model.
         write_bytes(folder.tokenizer, Path(self._prepared.tokenizer_file).read_bytes())
 
     def assemble(self, engine: Engine) -> AssembledRecipe:
         """See :func:`workbench.training.assemble.assemble`."""
         self._assembled = assemble(self._recipe, self._prepared, engine)
+        self._assembled.heldout = with_windows(self._prepared, self._assembled.heldout, self._say)
         self._assembled.heldout.save(self._folder.heldout)
         return self._assembled
 

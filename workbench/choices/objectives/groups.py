@@ -83,17 +83,17 @@ def groups_of(
 
 
 def _before(values_BT: Tensor) -> Tensor:
-    """The value one place to the left; the first place has its own."""
+    """Return the values one place to the left, (B, T); the first place has its own."""
     return torch.cat([values_BT[:, :1], values_BT[:, :-1]], dim=1)
 
 
 def _after(flags_BT: Tensor) -> Tensor:
-    """Whether the place to the left is flagged; the first place has none."""
+    """Return the flags of the places to the left, (B, T); the first place has none."""
     return torch.cat([torch.zeros_like(flags_BT[:, :1]), flags_BT[:, :-1]], dim=1)
 
 
 def _extent(begins_BT: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the stretch around each place begins, and where the next one does, (B, T) each."""
+    """Return where the stretch around each place begins, and where the next one does, (B, T) each."""
     length = begins_BT.shape[1]
     place_T = torch.arange(length, device=begins_BT.device)
     first_BT = torch.where(begins_BT, place_T, 0).cummax(1).values

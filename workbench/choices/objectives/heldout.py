@@ -29,10 +29,10 @@ from workbench.telemetry.baselines import SCORE_VERSION
 
 REFERENCE_LENGTH = 512
 FEWEST_TOKENS = 16_384
-"""Of a part; an eighth of the usual set, so that no part costs more than that one's."""
+"""Size of the smallest part; an eighth of the usual set, so that no part costs more than that one's."""
 MASKED_SHARE = 0.15
 SEED = 0x5EED_0000_0000
-"""Of the choice of masked positions. Recipes' seeds are below 2**31, so no training mask is drawn from this stream."""
+"""Seed of the masked positions. Recipes' seeds are below 2**31, so no training mask is drawn from this stream."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class HeldoutSet:
         bytes_S: UTF-8 bytes of text that each scored token stands for.
         vocabulary: of the tokens.
         causal: whether every next token is scored, or masked ones.
+        seen_S: whether the window of three tokens around each scored one stands in the training text
+            (``objectives/windows.py``); None where nobody has looked.
     """
 
     ids_N: np.ndarray
@@ -56,6 +58,7 @@ class HeldoutSet:
     bytes_S: np.ndarray
     vocabulary: Vocabulary
     causal: bool
+    seen_S: np.ndarray | None = None
 
     @classmethod
     def of(cls, store: TokenStore, vocabulary: Vocabulary, tokens: int, *, causal: bool) -> HeldoutSet:
@@ -88,14 +91,16 @@ class HeldoutSet:
         scored_N = np.zeros(self.tokens, bool)
         scored_N[self.scored_S] = True
         file = io.BytesIO()
-        np.savez_compressed(
-            file,
-            ids_N=_narrow(self.ids_N),
-            starts_D=_narrow(np.unique(self.start_N)),
-            scored_N=np.packbits(scored_N),
-            bytes_S=_narrow(self.bytes_S),
-            causal=np.array(self.causal),
-        )
+        arrays: dict[str, Any] = {
+            "ids_N": _narrow(self.ids_N),
+            "starts_D": _narrow(np.unique(self.start_N)),
+            "scored_N": np.packbits(scored_N),
+            "bytes_S": _narrow(self.bytes_S),
+            "causal": np.array(self.causal),
+        }
+        if self.seen_S is not None:
+            arrays["seen_S"] = np.packbits(self.seen_S)
+        np.savez_compressed(file, **arrays)
         write_bytes(path, file.getvalue())
 
     @classmethod
@@ -113,8 +118,11 @@ class HeldoutSet:
                 ids_N, starts_D, bytes_S = (arrays[name].astype(np.int64) for name in ("ids_N", "starts_D", "bytes_S"))
                 scored_S = np.flatnonzero(np.unpackbits(arrays["scored_N"], count=len(ids_N)))
                 causal = bool(arrays["causal"])
+                # Runs of before there were windows have none.
+                bits = arrays.get("seen_S")
+                seen_S = None if bits is None else np.unpackbits(bits, count=len(scored_S)).astype(bool)
             document_N = np.searchsorted(starts_D, np.arange(len(ids_N)), side="right") - 1
-            return cls(ids_N, document_N, starts_D[document_N], scored_S, bytes_S, vocabulary, causal)
+            return cls(ids_N, document_N, starts_D[document_N], scored_S, bytes_S, vocabulary, causal, seen_S)
         # Of any kind: zipfile, zlib and numpy each have errors of their own for bytes they cannot read.
         except Exception as error:
             raise DataError(f"'{path}' is damaged: {error}") from None
@@ -135,6 +143,7 @@ class HeldoutSet:
         return replace(
             self, ids_N=self.ids_N[:size], document_N=self.document_N[:size], start_N=self.start_N[:size],
             scored_S=self.scored_S[:count], bytes_S=self.bytes_S[:count],
+            seen_S=None if self.seen_S is None else self.seen_S[:count],
         )  # fmt: skip
 
     def described(self) -> dict[str, Any]:
@@ -150,7 +159,7 @@ class HeldoutSet:
     def next_tokens(self) -> HeldoutSet:
         """Return the same tokens, every one but the first of a document scored from those before it."""
         scored_S = np.flatnonzero(np.arange(self.tokens) > self.start_N)
-        return replace(self, scored_S=scored_S, bytes_S=np.zeros(len(scored_S), np.int64), causal=True)
+        return replace(self, scored_S=scored_S, bytes_S=np.zeros(len(scored_S), np.int64), causal=True, seen_S=None)
 
     def batches(self, length: int, rows: int, *, shifted: bool = False) -> Iterator[tuple[Batch, Labelled]]:
         """Rows that show every scored token once, with what of its document fits, and what is to be predicted.

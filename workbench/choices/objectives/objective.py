@@ -59,7 +59,7 @@ class Loss:
 
 
 class Labelled(NamedTuple):
-    """What an objective makes of a batch.
+    """A batch as an objective shows it to a backbone.
 
     Attributes:
         tokens_BT: ids that the backbone sees.

@@ -13,7 +13,8 @@ Source: Witten & Bell 1991, "The zero-frequency problem", method C.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,14 @@ from workbench.choices.data.data import Say
 from workbench.choices.data.tokens import PreparedData, TokenStore
 from workbench.choices.objectives.frequencies import frequencies, predictable
 from workbench.choices.objectives.heldout import HeldoutSet
+from workbench.choices.objectives.windows import seen_windows
 from workbench.telemetry.baselines import Baselines
 
 # Shape legend: V ids, S scored tokens, N tokens of a text, E different pairs, K contexts.
 
-VERSION = 1
+VERSION = 2
 """Part of the cache key: raise it whenever the same text and set would give other baselines."""
+WINDOWS_FILE = "seen_windows.npy"
 CHUNK_TOKENS = 1 << 22
 PART_PAIRS = 1 << 24
 """Pairs that are sorted at once (128 MiB of keys). Longer texts are read several times, for a few contexts each."""
@@ -41,14 +44,30 @@ def text_baselines(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> Bas
     Raises:
         DataError: the cache cannot be written.
     """
+    _, content = _counted(prepared, heldout, say)
+    return Baselines(content["unigram"], content["neighbours"])
+
+
+def with_windows(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> HeldoutSet:
+    """Return the set with ``seen_S``, (S,): looked up in the training text once, then read from the cache.
+
+    Raises:
+        DataError: the cache cannot be written.
+    """
+    folder, _ = _counted(prepared, heldout, say)
+    return replace(heldout, seen_S=np.load(folder / WINDOWS_FILE))
+
+
+def _counted(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> tuple[Path, dict[str, Any]]:
+    """The cache's folder and manifest of a text and a set."""
     made_from = {"version": VERSION, "tokens": prepared.fingerprint["key"], "score": heldout.described()}
 
-    def build(folder: Any) -> dict[str, Any]:
+    def build(folder: Path) -> dict[str, Any]:
         say("counting neighbouring tokens of the training text")
+        np.save(folder / WINDOWS_FILE, seen_windows(prepared.train, heldout))
         return {"made_from": made_from, **count_baselines(prepared.train, prepared.counts_V, heldout)._asdict()}
 
-    _, content = cache_entry("floors", key_of(made_from), build, say)
-    return Baselines(content["unigram"], content["neighbours"])
+    return cache_entry("floors", key_of(made_from), build, say)
 
 
 def count_baselines(train: TokenStore, counts_V: np.ndarray, heldout: HeldoutSet) -> Baselines:

@@ -1,4 +1,4 @@
-"""What an objective does to the user's own sentence: hidden, replaced and predicted tokens, in colour and in words."""
+"""An objective on the user's own sentence: hidden, replaced and predicted tokens, in colour and in words."""
 
 from __future__ import annotations
 
