@@ -28,6 +28,7 @@ FOLDER = ROOT / "notebooks"
         ("41_lans", {"rows": ["abc"]}, "data.batch_size.kind: unknown value 'abc'"),
         ("42_mslt", {"overrides": 5}, "changes are a list of PATH=VALUE texts"),
         ("43_execution", {"budget": 0}, "budget: 0 has no unit"),
+        ("50_finetune_squad", {"overrides": 5}, "changes are a list of PATH=VALUE texts"),
     ],
 )
 def test_parameters_of_the_wrong_kind_are_refused_before_anything_trains(

@@ -18,6 +18,7 @@ import pytest
 from papermill.exceptions import PapermillExecutionError
 
 import workbench
+from tests.corpus import CYCLE
 from tests.documents import ROOT, Executed, blocks, code_cells, without_compiler
 from tests.forecasting.machine_rates import RATES
 from workbench.base.errors import RunFailed, WorkbenchError
@@ -328,6 +329,33 @@ class TestAccelerate:
         assert "stack='bert.encoder.layer'" in outputs["transformers-drop"][0]["data"]["text/plain"]
         assert any("image/png" in output.get("data", {}) for output in outputs["compare"])
         assert (place / "21_accelerate_model.ipynb").stat().st_size < MOST_OUTPUT_BYTES
+
+
+@pytest.mark.extended
+@pytest.mark.process
+def test_fine_tuning_on_questions_headless(place: Path, learnable: list[str]) -> None:
+    data = write_questions(place / "squad")
+    run_notebook(place, "50_finetune_squad", data=str(data), preset="fast", overrides=[*learnable, "budget=20 steps"],
+                 length=32, limit=40, rates=[1e-3], epochs=1.0)  # fmt: skip
+    (printed,) = (cell.outputs for cell in code_cells(place / "50_finetune_squad.ipynb") if cell.id == "result")
+    assert re.search(r"squad f1: trained 0\.\d+, untrained 0\.\d+, overlapping sentence 0\.\d+", printed[0]["text"])
+    assert "the paper's F1 of 90.5 needs BERT-large" in printed[0]["text"]
+
+
+def write_questions(folder: Path) -> Path:
+    """Write a development file of 48 articles as SQuAD has them, each with two questions."""
+    folder.mkdir()
+    articles = []
+    for place in range(48):
+        first, second = CYCLE[place % 20], CYCLE[(place + 7) % 20]
+        text = f"The {first} sat by the {second}. It was {second} day."
+        asked = [
+            {"id": word, "question": f"Where is {word}?", "answers": [{"text": word, "answer_start": text.index(word)}]}
+            for word in (first, second)
+        ]
+        articles.append({"title": f"{place}", "paragraphs": [{"context": text, "qas": asked}]})
+    (folder / "dev-v1.1.json").write_text(json.dumps({"version": "1.1", "data": articles}))
+    return folder
 
 
 def run_notebook(place: Path, name: str, **parameters: Any) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from workbench.client.run import Run
     from workbench.client.run_list import runs
     from workbench.client.scoring import score
+    from workbench.experiments.finetune.finetune import finetune
     from workbench.experiments.open import experiment
     from workbench.experiments.race.race import race
     from workbench.experiments.sweep.sweep import sweep
@@ -34,6 +35,7 @@ _HOMES = {
     "compare": "workbench.jupyter.comparison:compare",
     "presets": "workbench.recipes.presets",
     "choices": "workbench.choices",
+    "finetune": "workbench.experiments.finetune.finetune:finetune",
     "forecast": "workbench.forecasting.forecast:forecast",
     "launch": "workbench.client.launch:launch",
     "race": "workbench.experiments.race.race:race",
@@ -47,8 +49,8 @@ _HOMES = {
 }
 _COMPOSING = ("Recipe", "presets")
 __all__ = [
-    "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "forecast", "launch", "presets", "race",
-    "runs", "score", "sweep", "tune",
+    "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "finetune", "forecast", "launch",
+    "presets", "race", "runs", "score", "sweep", "tune",
 ]  # fmt: skip
 
 

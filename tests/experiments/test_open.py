@@ -28,7 +28,7 @@ def test_a_tuning_stands_before_its_sweep_and_its_race(planned: Planned, root: P
 
 
 def test_a_word_for_several_or_none_says_which_there_are(planned: Planned, root: Path, tiny: Recipe) -> None:
-    with pytest.raises(RunError, match=r"no tuning or race or sweep 'nope' beside .*; the latest: none"):
+    with pytest.raises(RunError, match=r"no tuning or race or sweep or finetuning 'nope' beside .*; the latest: none"):
         wb.experiment("nope", root)
     tuning = held(planned(name="mine", axes={"architecture.layers": [2, 3]}))
     arms = {"baseline": tiny, "other": tiny.with_(optimizer={"lr": 2e-3})}

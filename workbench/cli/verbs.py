@@ -84,6 +84,7 @@ def verb_parser() -> Parser:
     _add_race(verbs)
     _add_sweep(verbs)
     _add_tune(verbs)
+    _add_finetune(verbs)
     _add_forecast(verbs)
     _add_lists(verbs)
     _add_steering(verbs)
@@ -201,6 +202,28 @@ def _add_tune(verbs: Any) -> None:
     _add_experiment(tune, "tuning", "settings", results="with all evidence as JSON", clock=False)
 
 
+def _add_finetune(verbs: Any) -> None:
+    text = "fine-tune a run's encoder on a task; or follow, show or cancel an existing fine-tuning"
+    tune = _verb(verbs, "finetune", "finetuning:finetune", text)
+    tune.take("run RUN|FINETUNING", "a run, or a folder of transformers; or the id or name of a fine-tuning; without "
+              "any, lists fine-tunings", nargs="?")  # fmt: skip
+    tune.take("task TASK", "boolq, mrpc, stsb, squad, ..., or a file: CSV, TSV, JSON lines, SQuAD's JSON", nargs="?")
+    tune.take("--data DIR", "the folder with the tasks (else $WORKBENCH_EVAL)")
+    tune.take("--text COLUMN", "of a file of your own: the column of the text; twice for pairs", repeatable=True)
+    tune.take("--label COLUMN", "of a file of your own: the column of the label")
+    tune.take("--form classes|numbers|answers", "of its labels (default: what they look like)")
+    tune.take("--rates LIST", "learning rates to choose from: 1e-4,3e-4 (default: three that suit the width)")
+    tune.take("--epochs X", "how often each example is read (default 3)", type=number(), default=3.0)
+    tune.take("--batch N", "examples per step (default 16)", type=whole(), default=16)
+    tune.take("--length N", "tokens of a row, at most (default: the encoder's longest row)", type=whole())
+    tune.take("--limit N", "train on a sample of so many examples (default: all)", type=whole())
+    tune.take("--seeds N", "seeds per rate (default 1), or a list: 0,1", default="1")
+    tune.take("--untrained", "also fine-tune a twin that begins with fresh weights")
+    tune.take("--checkpoint N", "the checkpoint of this step (default: the newest)", type=whole())
+    tune.take("--results FILE", "write the result to this file as JSON")
+    _add_held(tune, "fine-tuning", "runs")
+
+
 def _add_start(parser: Parser, noun: str) -> None:
     parser.take(f"recipe RECIPE|{noun.upper()}", "a preset or recipe file, with changes as in fast:depth=full; or the "
                 f"id or name of a {noun}; without any, lists {noun}s", nargs="?")  # fmt: skip
@@ -219,13 +242,18 @@ def _add_experiment(parser: Parser, noun: str, parts: str, *, results: str = "as
         text = "count seconds by the forecast, or as measured in each run"
         parser.take("--clock reference|measured", text, default="reference")
     parser.take("--results FILE", f"write the result to this file {results}")
+    _add_held(parser, noun, parts)
+    _add_text(parser)
+
+
+def _add_held(parser: Parser, noun: str, parts: str) -> None:
+    """Add the options of whatever has several runs."""
     parser.take("--report FILE", _PAGE)
     parser.take("--dry-run", "only print what it would take")
     parser.take("--detach", f"do not wait for the end; print the {noun} id")
     parser.take("--show", f"print the current state of a {noun} without following it")
     parser.take("--cancel", f"end an existing {noun} for good and stop its runs; to begin again, start a new one")
     parser.take("--set PATH=VALUE", f"change a knob in all {parts}; repeatable", repeatable=True)
-    _add_text(parser)
     parser.take("--name TEXT", f"name of the {noun}, to find it again")
 
 

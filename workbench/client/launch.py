@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from workbench.recipes.recipe import Recipe
 
 
+Begin = Callable[[RunFolder, "Recipe"], "Recipe"]
 _ALIKE = 16
 """Letters of an id by which runs of one name are found; a number may follow."""
 
@@ -36,7 +38,7 @@ def launch(
     run_id: str | None = None,
     queue: bool = True,
     priority: int = 0,
-    initial: str | Path | None = None,
+    initial: str | Path | Begin | None = None,
     say: Log | None = print,
 ) -> Run:
     """Start training in the background and return at once; on a busy machine the run waits in the queue.
@@ -54,7 +56,8 @@ def launch(
             trains, and slows it down.
         priority: among waiting runs; higher goes first.
         initial: a checkpoint (a folder ``step-N``) of a run of the same model and text: the run starts from a
-            copy of its weights, at its own step 0 and with a fresh optimizer. None draws weights from the seed.
+            copy of its weights, at its own step 0 and with a fresh optimizer. None draws weights from the seed. A
+            function puts into the run's draft what it begins with, and returns its recipe.
         say: called with a line if the run waits or shares the machine, and for each thing to know about its text.
 
     Raises:
@@ -107,10 +110,12 @@ def unused_name(name: str, root: Path) -> str:
     )
 
 
-def _with_weights(draft: RunFolder, recipe: Recipe, initial: str | Path | None) -> Recipe:
+def _with_weights(draft: RunFolder, recipe: Recipe, initial: str | Path | Begin | None) -> Recipe:
     """Copy the first weights of a run into its draft; returns the recipe."""
     if initial is None:
         return recipe
+    if callable(initial):
+        return initial(draft, recipe)
     path = Path(initial).expanduser().absolute()
     try:
         # Checked after the copy, which nobody else deletes.

@@ -36,7 +36,7 @@ def message_of(folder: RunFolder, state: RunState, status: str) -> str:
     )
 
 
-_NOUNS = ("race:", "sweep:", "tuning:")
+_NOUNS = ("race:", "sweep:", "tuning:", "finetuning:")
 _BEGUN = len("20260131-081500")
 
 

@@ -309,7 +309,21 @@ class TuningFolder(ExperimentFolder):
         return self.path / "evidence.json"
 
 
-KINDS: list[type[ExperimentFolder]] = [TuningFolder, RaceFolder, SweepFolder]
+class FinetuningFolder(ExperimentFolder):
+    """The paths of one fine-tuning."""
+
+    noun: ClassVar[str] = "finetuning"
+    plural: ClassVar[str] = "finetunings"
+    verb: ClassVar[str] = "finetune"
+    working: ClassVar[str] = "fine-tuning"
+
+    @property
+    def tested(self) -> Path:
+        """``tested.json``: scores of the test, written once."""
+        return self.path / "tested.json"
+
+
+KINDS: list[type[ExperimentFolder]] = [TuningFolder, RaceFolder, SweepFolder, FinetuningFolder]
 """Tunings first: the sweep and the race of one have its id, and it stands before them."""
 
 

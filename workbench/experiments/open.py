@@ -10,16 +10,17 @@ from workbench.client.run import Run
 from workbench.experiments.experiment import Experiment
 from workbench.experiments.experiment_folder import KINDS as FOLDERS
 from workbench.experiments.experiment_folder import find_all, find_one
+from workbench.experiments.finetune.finetune import Finetuning
 from workbench.experiments.race.race import Race
 from workbench.experiments.sweep.sweep import Sweep
 from workbench.experiments.tune.tune import Tuning
 
 Held = Experiment[Any, Any]
-KINDS: dict[str, type[Held]] = {held.kind.noun: held for held in (Tuning, Race, Sweep)}
+KINDS: dict[str, type[Held]] = {held.kind.noun: held for held in (Tuning, Race, Sweep, Finetuning)}
 """By noun."""
 
 
-def experiment(which: str | Path, runs_dir: str | Path | None = None) -> Race | Sweep | Tuning:
+def experiment(which: str | Path, runs_dir: str | Path | None = None) -> Race | Sweep | Tuning | Finetuning:
     """Open the race, sweep or tuning with this id.
 
     Args:

@@ -16,6 +16,7 @@ from workbench.base.text import plain, plain_lines
 from workbench.choices.progress import Budget, parse_budget
 from workbench.client.run import Run
 from workbench.experiments.experiment import Experiment
+from workbench.experiments.finetune.finetune import Finetuning, finetune
 from workbench.experiments.race.race import Race, race
 from workbench.experiments.sweep.space import Space
 from workbench.experiments.sweep.sweep import Sweep, sweep
@@ -134,6 +135,17 @@ def _tuning_cells(held: Tuning) -> list[Cell]:
     )  # fmt: skip
 
 
+def _finetuning_cells(held: Finetuning) -> list[Cell]:
+    plan = held.plan
+    options = _unlike_defaults(finetune, {**plan.asked, "rates": list(plan.rates), "step": plan.encoder.step})
+    return _experiment_cells(
+        held, "wb.finetune(encoder, seeds=seeds, **options, runs_dir=runs_dir)", "require()",
+        {"encoder": (plan.encoder.folder, "a run, or a folder of transformers"),
+         "seeds": (_seeds(plan.seeds, 0), "per rate, or a list of them")},
+        {"options": f"import workbench as wb\n\noptions = {_literal(options)}"},
+    )  # fmt: skip
+
+
 def _recipe_cells(recipe: Mapping[str, Any], space: Space, options: Mapping[str, Any]) -> dict[str, str]:
     return {
         "recipe": f"import workbench as wb\n\nrecipe = {shortest_code(recipe, {})}",
@@ -143,7 +155,7 @@ def _recipe_cells(recipe: Mapping[str, Any], space: Space, options: Mapping[str,
 
 
 def _experiment_cells(
-    held: Race | Sweep | Tuning, call: str, judge: str, parameters: Mapping[str, tuple[Any, str]],
+    held: Race | Sweep | Tuning | Finetuning, call: str, judge: str, parameters: Mapping[str, tuple[Any, str]],
     setup: Mapping[str, str], title: str = "",
 ) -> list[Cell]:  # fmt: skip
     """Return the cells that begin, follow and judge an experiment.
@@ -164,7 +176,9 @@ def _experiment_cells(
     ]
 
 
-_CELLS: dict[type, Callable[[Any], list[Cell]]] = {Race: _race_cells, Sweep: _sweep_cells, Tuning: _tuning_cells}
+_CELLS: dict[type, Callable[[Any], list[Cell]]] = {
+    Race: _race_cells, Sweep: _sweep_cells, Tuning: _tuning_cells, Finetuning: _finetuning_cells,
+}  # fmt: skip
 
 
 def write_notebook(path: Path, cells: Sequence[Cell]) -> Path:

@@ -169,6 +169,7 @@ def forecast(
 def _check(recipe: Recipe, rates: Rates | None) -> None:
     """Refuse what is no recipe, cannot be built, or cannot be carried out on this machine where that is asked."""
     from workbench.base.errors import RecipeError
+    from workbench.choices.data.examples import Examples
     from workbench.forecasting.rates import Rates
     from workbench.recipes.recipe import check_recipe
 
@@ -176,6 +177,8 @@ def _check(recipe: Recipe, rates: Rates | None) -> None:
     if rates is not None and not isinstance(rates, Rates):
         raise RecipeError(f"rates: {rates!r:.60} is not the rates of a machine; leave them out for this one's")
     recipe.check_whole()
+    if isinstance(recipe.data, Examples):
+        raise RecipeError("data: labelled examples are not forecast; `workbench finetune` takes one pass per epoch")
     if rates is None:
         recipe.check_here()
 

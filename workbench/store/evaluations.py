@@ -18,6 +18,8 @@ from workbench.store.folder import RunFolder, read_object, write_json
 from workbench.telemetry.streams import number
 
 SCHEMA = 2
+UNITS = {"accuracy": "share", "f1": "F1", "matthews": "correlation", "spearman": "correlation", "exact_match": "share"}
+"""Units of the scores of tasks."""
 HELDOUT_LOSS, BITS_PER_BYTE = "heldout_loss", "bits_per_byte"
 SEEN_LOSS, UNSEEN_LOSS = "heldout_loss_seen", "heldout_loss_unseen"
 LABELS = {

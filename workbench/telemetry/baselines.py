@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, cast
 
-ScoreKind = Literal["masked-only", "next-token", "80-10-10", "own-loss"]
+ScoreKind = Literal["masked-only", "next-token", "80-10-10", "own-loss", "examples"]
 Learned = Literal["nothing yet", "word frequencies", "neighbours", "context"]
 
 MARGIN_NATS = 0.1
@@ -120,6 +120,7 @@ SCORE_TITLES = {
     "next-token": "held-out loss of the next token",
     "80-10-10": "80/10/10 score",
     "own-loss": "held-out loss",
+    "examples": "dev loss",
 }
 """Title of a held-out loss, by the kind of its score."""
 

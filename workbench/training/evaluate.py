@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from workbench.base.errors import DataError, WorkbenchError
+from workbench.base.errors import DataError, RunError, WorkbenchError
 from workbench.choices.data.data import Say
+from workbench.choices.data.examples import Examples
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
@@ -50,7 +51,7 @@ class Evaluation:
         tokens: of the held-out set, scored or not.
         scored: tokens scored.
         bytes: UTF-8 bytes of text that the scored tokens stand for.
-        second: the objective's second score by its name; empty where it has none.
+        second: further scores by name: an objective's second one, those of a task; empty where it has none.
         windows: loss and number of the scored tokens whose window of three stands in the training text, then of the
             others; None where nobody has looked.
     """
@@ -167,12 +168,15 @@ def evaluate_run(folder: RunFolder, step: int | None = None) -> dict[str, Any]:
     """The held-out score of a saved run, JSON-able, with what it is held against and what it says was learned.
 
     Raises:
-        RunError: no such run or checkpoint.
+        RunError: no such run or checkpoint, or the run fine-tunes.
         CheckpointError: the checkpoint is damaged, or the data are no longer those of the run.
         DataError: the run did not keep its held-out set, and the data cannot be prepared again.
     """
     engine = Recipe.load(folder.recipe).engine().resume(read_object(folder.environment))
     recipe, trained, saved = restore(folder, step, engine)
+    if isinstance(recipe.data, Examples):
+        told = "`workbench finetune` lists fine-tunings with their scores"
+        raise RunError(f"run '{folder.path.name}' is a fine-tuning and has no held-out text; {told}")
     heldout, measured_with = _scored_with(folder, recipe, trained.vocabulary)
     result = evaluate(recipe, trained, heldout)
     return {

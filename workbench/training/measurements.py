@@ -170,7 +170,7 @@ class LayerMeter:
     def _entropy(self, batch: Batch, layers: int) -> Sequence[Tensor | None]:
         """Entropy of the attention of the layers that exist, nats, 0-d; None for all where it cannot be measured."""
         # One row: entropy needs probabilities (1, H, T, T), which training never keeps.
-        row = Batch(*(tensor[:1] for tensor in batch))
+        row = Batch(*(tensor[:1] for tensor in batch[:4]))
         try:
             # Layers that do not exist yet stand above all others, so these read the same with and without them.
             return self._backbone.attention_entropy(row.tokens_BT, row)[:layers]

@@ -13,7 +13,10 @@ from torch import nn
 from workbench.base.errors import RunError
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.execution.engine import Engine
+from workbench.choices.objectives.fine_tuning import FineTuning
+from workbench.choices.objectives.objective import TrainingModel
 from workbench.recipes.recipe import Recipe
+from workbench.store.checkpoints import MANIFEST
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.state import FINAL, actual_status, read_state
 from workbench.telemetry.streams import TelemetryWriter
@@ -63,8 +66,29 @@ def take_weights(model: nn.Module, path: Path) -> None:
     checkpoint.restore_model(model, saved.tensors["model"], saved.meta["tied"])
 
 
-def begin_with(folder: RunFolder, model: nn.Module, fingerprint: dict[str, Any]) -> None:
+def take_encoder(model: TrainingModel, path: Path) -> None:
+    """Put the backbone of a checkpoint into a model with another head.
+
+    Raises:
+        CheckpointError: it is damaged, or of another backbone.
+    """
+    saved, prefix = checkpoint.load(path), "backbone."
+    whole = saved.tensors["model"]
+    whole |= {alias: whole[name] for alias, name in saved.meta["tied"].items() if name in whole}
+    tensors = {name.removeprefix(prefix): tensor for name, tensor in whole.items() if name.startswith(prefix)}
+    own = model.backbone.state_dict()
+    # Tables with a row per position: longer rows than the encoder's keep their own for what lies behind.
+    for name, tensor in own.items():
+        theirs = tensors.get(name)
+        if theirs is not None and theirs.shape[1:] == tensor.shape[1:] and len(theirs) < len(tensor):
+            tensors[name] = torch.cat([theirs.to(tensor), tensor[len(theirs) :]])
+    checkpoint.restore_model(model.backbone, tensors, {})
+
+
+def begin_with(folder: RunFolder, model: TrainingModel, fingerprint: dict[str, Any]) -> None:
     """Put the weights that a run begins with into its model; without any, those that its seed has drawn stay.
+
+    A run that fine-tunes takes the backbone alone, where the folder has one: an untrained twin begins with none.
 
     Args:
         fingerprint: of the data at hand.
@@ -72,7 +96,10 @@ def begin_with(folder: RunFolder, model: nn.Module, fingerprint: dict[str, Any])
     Raises:
         CheckpointError: they are damaged, of another model, or were trained on other tokens.
     """
-    if folder.initial.is_dir():
+    if isinstance(model.choice, FineTuning):
+        if (folder.initial / MANIFEST).is_file():
+            take_encoder(model, folder.initial)
+    elif folder.initial.is_dir():
         origin = read_object(folder.initial / "origin.json")
         check_data(str(origin.get("run")), origin.get("data"), fingerprint)
         take_weights(model, folder.initial)
@@ -129,11 +156,17 @@ def restore(
 
 
 def _vocabulary(folder: RunFolder) -> Vocabulary:
-    data = read_object(folder.environment).get("data")
+    if (vocabulary := vocabulary_in(read_object(folder.environment).get("data"))) is not None:
+        return vocabulary
+    raise RunError(f"'{folder.environment}' does not say with which vocabulary the run trained; resume the run once")
+
+
+def vocabulary_in(data: object) -> Vocabulary | None:
+    """Return the vocabulary of a data fingerprint; None where it holds none that makes sense."""
     ids = data.get("vocabulary") if isinstance(data, dict) else None
     names = {field.name for field in fields(Vocabulary)} - {"pieces"}
     if isinstance(ids, dict) and ids.keys() == names and all(type(number) is int for number in ids.values()):
         vocabulary = Vocabulary(**ids)
         if min(ids.values()) >= 0 and max(*vocabulary.special, vocabulary.unk) < vocabulary.used <= vocabulary.size:
             return vocabulary
-    raise RunError(f"'{folder.environment}' does not say with which vocabulary the run trained; resume the run once")
+    return None

@@ -32,7 +32,7 @@ from workbench.training.recorder import NotFinite
 from workbench.training.requests import Requests
 from workbench.training.restored import begin_with, resumed_checkpoint
 from workbench.training.status import Status
-from workbench.training.task import RecipeTask, Task
+from workbench.training.task import RecipeTask, Task, task_of
 from workbench.training.warmup import compile_ahead, usual_time
 
 
@@ -58,7 +58,7 @@ class Session:
         self.launched = Recipe.load(folder.recipe)
         # Of the file as it is: the recipe read from it also has fields that came after the run began.
         self._recipe_hash = recipe_hash(read_object(folder.recipe))
-        self.task = task or RecipeTask(self.launched)
+        self.task = task or task_of(self.launched)
         self.assembled = self._prepare(resume)
         self._references = self.task.references(self._say)
         begin_with(self.folder, self.assembled.model, self.task.fingerprint)
@@ -270,7 +270,8 @@ class Session:
         self._evaluations["points"].append(point_of(*at, result.scores, evaluated_tokens=result.tokens))
         self._write(self.folder.evaluations, self._evaluations)
         bits = {} if result.bits_per_byte is None else {"bits_per_byte": result.bits_per_byte}
-        self.writer.scalars(progress.step, progress.seconds, progress.tokens, heldout_loss=result.loss, **bits)
+        more = {name: score.value for name, score in result.second.items()}
+        self.writer.scalars(progress.step, progress.seconds, progress.tokens, heldout_loss=result.loss, **bits, **more)
         text = f"held-out loss {result.loss:.4f} nats over {result.tokens:,} tokens"
         self.writer.event(progress.step, "evaluation", text, loss=result.loss, evaluated_tokens=result.tokens)
         self.status.write(message=self.pause_reason, heldout_loss=result.loss)

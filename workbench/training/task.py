@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from workbench.base.errors import DataError
 from workbench.base.files import write_bytes
 from workbench.choices.data.data import Say
+from workbench.choices.data.examples import Examples
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.engine import Engine
 from workbench.choices.objectives.text_baselines import with_windows
@@ -16,6 +17,7 @@ from workbench.store.checkpoints import has_checkpoint
 from workbench.store.folder import RunFolder
 from workbench.training.assemble import Assembled, AssembledRecipe, assemble
 from workbench.training.evaluate import DURING, Evaluation, evaluate, references
+from workbench.training.examples import ExampleTask
 
 
 class Task(Protocol):
@@ -46,6 +48,11 @@ class Task(Protocol):
 
     def evaluate(self, recipe: Recipe, *, final: bool) -> Evaluation:
         """The held-out score of the assembled model as it is; during training of a part of the held-out data."""
+
+
+def task_of(recipe: Recipe) -> Task:
+    """Return the task that a recipe describes."""
+    return ExampleTask(recipe) if isinstance(recipe.data, Examples) else RecipeTask(recipe)
 
 
 class RecipeTask:

@@ -2,8 +2,9 @@
 
 from workbench.choices.data.data import Data
 from workbench.choices.data.embedded import Embedded
+from workbench.choices.data.examples import Examples
 from workbench.choices.data.files import Files
 from workbench.choices.data.hugging_face import HuggingFace
 from workbench.choices.data.tuning_text import TuningText
 
-__all__ = ["Data", "Embedded", "Files", "HuggingFace", "TuningText"]
+__all__ = ["Data", "Embedded", "Examples", "Files", "HuggingFace", "TuningText"]

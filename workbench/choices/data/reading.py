@@ -61,7 +61,7 @@ def read_documents(path: Path, field: str, document_characters: int) -> Iterator
     elif kind == "json":
         yield from _json_lines(path, field)
     elif kind == "text":
-        yield from cut_text(_lines(path), document_characters)
+        yield from cut_text(text_lines(path), document_characters)
     else:
         raise DataError(f"'{path}': {unknown('file name ending', path.suffix, legal_endings())}")
 
@@ -95,7 +95,7 @@ def cut_text(lines: Iterator[str], characters: int) -> Iterator[str]:
         yield rest
 
 
-def _lines(path: Path) -> Iterator[str]:
+def text_lines(path: Path) -> Iterator[str]:
     """Lines of a text file; a byte-order mark at its start is dropped."""
     begin, lines = 0, _raw_lines(path)
     controls = characters = 0
@@ -230,7 +230,7 @@ def _zstandard_lines(path: Path) -> Iterator[bytes]:
 
 def _json_lines(path: Path, field: str) -> Iterator[str]:
     """Field of every line; empty lines and null values hold no document."""
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(text_lines(path), start=1):
         if line.isspace():
             continue
         where = f"'{path}' line {number:,}"

@@ -65,6 +65,10 @@ class Execution(Choice):
         """
         raise NotImplementedError
 
+    def eager(self) -> dict[str, Any]:
+        """Return, as JSON, what carries out short runs whose rows change their shape: torch, without compilation."""
+        return {"kind": "native", "compile": False, "device": self.device, "threads": self.threads}
+
     def process(self) -> Process:
         """Return the process of the trainer: in the engine's own environment, where it has one, else in this Python.
 

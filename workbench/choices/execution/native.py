@@ -47,6 +47,10 @@ class Native(SavesMemory):
         "removed", "documents share rows, or each gets its own padded rows, which costs more for the same loss"
     )
 
+    def eager(self) -> dict[str, Any]:
+        """See :meth:`Execution.eager`; in the same precision."""
+        return super().eager() | {"precision": self.precision}
+
     def engine(self, recipe: Any) -> NativeEngine:
         """See :class:`NativeEngine`."""
         return NativeEngine(recipe)

@@ -1,8 +1,11 @@
 """Objectives: what the model learns to predict."""
 
+from workbench.choices.objectives.answer import AnswerSpan
 from workbench.choices.objectives.causal import Causal
+from workbench.choices.objectives.classify import Classify
 from workbench.choices.objectives.hybrid import Hybrid
 from workbench.choices.objectives.masked import Masked
 from workbench.choices.objectives.objective import Loss, Objective, TrainingModel
+from workbench.choices.objectives.regress import Regress
 
-__all__ = ["Causal", "Hybrid", "Loss", "Masked", "Objective", "TrainingModel"]
+__all__ = ["AnswerSpan", "Causal", "Classify", "Hybrid", "Loss", "Masked", "Objective", "Regress", "TrainingModel"]

@@ -1,4 +1,4 @@
-/* sources sha256:5a0d0e0cd003e58b02b847fd16b46af8816e5762294c19ef65f6f21b90a86841
+/* sources sha256:6d953cba4895b85cf2854ea1d935995e44640c06fda4a12de75706c6c73add0c
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

@@ -35,6 +35,7 @@ const TEXTS = {
   race: (row) => experimentsNamed(row, "race"),
   sweep: (row) => experimentsNamed(row, "sweep"),
   tuning: (row) => experimentsNamed(row, "tuning"),
+  finetuning: (row) => experimentsNamed(row, "finetuning"),
   note: (row) => [row.notes, row.message],
   notes: (row) => [row.notes],
   owner: (row) => [row.owner],
