@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.token_prediction import TokenPrediction
-from workbench.choices.optimizers.sophia import SophiaOptimizer, draw_labels, sampled_loss, take_curvature
+from workbench.choices.optimizers.sophia import SophiaOptimizer, sampled_loss, take_curvature
 from workbench.recipes.recipe import Recipe
 from workbench.training.loop import Training
 
@@ -38,20 +38,6 @@ def estimate(
     take_curvature(made, parts, [plan] * cut, training.progress, seed)
     names = {parameter: name for name, parameter in made.model.named_parameters()}
     return {names[parameter]: state["hessian"].clone() for parameter, state in made.optimizer.state.items()}
-
-
-def test_labels_are_drawn_as_often_as_the_softmax_says() -> None:
-    logits = torch.tensor([1.0, -1.0, 0.0, 2.5, -30.0])
-    # Every thousandth of the distribution function once: frequencies are exact up to one draw per label.
-    uniform = (torch.arange(10_000, dtype=torch.float64) + 0.5) / 10_000
-    labels = draw_labels(logits.expand(10_000, 5), uniform)
-    torch.testing.assert_close(labels.bincount(minlength=5) / 1e4, logits.softmax(0), rtol=0, atol=2e-4)
-
-
-def test_a_draw_next_to_one_is_still_a_label() -> None:
-    logits = torch.randn(3, 50_000, generator=torch.Generator().manual_seed(0))
-    labels = draw_labels(logits, torch.full((3,), 1 - 2.0**-53, dtype=torch.float64))
-    assert (labels < 50_000).all()
 
 
 def test_the_mean_estimate_is_the_diagonal_of_the_gauss_newton_matrix(sophia: Recipe, build: Build) -> None:

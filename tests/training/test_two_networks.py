@@ -1,79 +1,30 @@
-"""An objective with two networks, defined here: a generator fills in masked tokens, a discriminator finds them."""
+"""Objectives with two networks in training: a generator fills in masked tokens, the main network judges them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from workbench.choices.architectures.architecture import Backbone
-from workbench.choices.data.tokens import Batch
-from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.masked import Masked, MaskedModel
-from workbench.choices.objectives.objective import Builder, Loss, Objective, TrainingModel
-from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe
 from workbench.training import checkpoint
+from workbench.training.evaluate import evaluate
 from workbench.training.loop import Training
 
-# Shape legend: B rows, T positions, N labelled slots.
 Build = Callable[..., Training]
-
-
-class Replaced(Objective):
-    """Find the tokens that a generator of one layer has replaced."""
-
-    kind: Literal["replaced"] = "replaced"
-    listed: ClassVar[bool] = False  # a registered choice would need a card
-
-    def build(self, builder: Builder) -> TrainingModel:
-        small: Any = builder.architecture.model_copy(update={"layers": 1})
-        # The discriminator first: its weights are drawn first.
-        return ReplacedModel(self, builder.backbone(), MaskedModel(Masked(), builder, small))
-
-    def labelled_fraction(self, progress: Progress) -> float:
-        return 0.15
-
-
-class ReplacedModel(TrainingModel):
-    def __init__(self, choice: Replaced, backbone: Backbone, generator: MaskedModel) -> None:
-        super().__init__()
-        self.choice, self.backbone, self.generator = choice, backbone, generator
-        self.finds = nn.Linear(backbone.embedding.weight.shape[1], 1)
-
-    def stacks(self) -> dict[str, Backbone]:
-        return {"main": self.backbone, "generator": self.generator.backbone}
-
-    def counts(self, batch: Batch, progress: Progress) -> dict[str, int]:
-        return {"generator": self.generator.counts(batch, progress)["loss"], "discriminator": batch.tokens_BT.numel()}
-
-    def weights(self, progress: Progress) -> dict[str, float]:
-        return {"discriminator": 50.0}
-
-    def forward(self, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
-        seen = self.generator.labelled(batch, progress)
-        states_ND = self.generator.states(seen, batch, LayerPlan.full(1))
-        nats, _ = self.generator.score(states_ND, seen.labels_N, seen.weight_N)
-        with torch.no_grad():
-            filled_BT = seen.tokens_BT.flatten().scatter(0, seen.index_N, self.generator.head(states_ND).argmax(-1))
-        filled_BT = filled_BT.view_as(batch.tokens_BT)
-        logits_BT: Tensor = self.finds(self.backbone(filled_BT, batch, plan))[..., 0]
-        differs_BT = (filled_BT != batch.tokens_BT).float()
-        found = F.binary_cross_entropy_with_logits(logits_BT, differs_BT, reduction="sum")
-        return Loss({"generator": nats, "discriminator": found})
+every_kind = pytest.mark.parametrize("kind", ["replaced_token", "meta_controller"])
 
 
 @pytest.fixture
 def two(tiny: Recipe, build: Build) -> Callable[..., Training]:
-    """``two(rows)`` -> a Training of both networks at step 0, cut into micro-batches of so many rows."""
+    """``two(kind, rows, ...)`` -> a Training of both networks at step 0, cut into micro-batches of so many rows."""
 
-    def made(rows: int | None = None) -> Training:
-        recipe = tiny.with_(architecture={"dropout": 0.0}, execution={"micro_batch_size": rows})
-        return build(recipe.model_copy(update={"objective": Replaced()}))
+    def made(kind: str, rows: int | None = None, **changes: Any) -> Training:
+        recipe = tiny.with_(architecture={"dropout": 0.0}, objective=kind, execution={"micro_batch_size": rows})
+        return build(recipe.with_(**changes))
 
     return made
 
@@ -82,8 +33,9 @@ def weights(training: Training) -> list[Tensor]:
     return [parameter.detach().clone() for parameter in training.model.parameters()]
 
 
-def test_both_networks_learn_however_a_step_is_cut(two: Callable[..., Training]) -> None:
-    whole, parts = two(), two(2)
+@every_kind
+def test_both_networks_learn_however_a_step_is_cut(kind: str, two: Callable[..., Training]) -> None:
+    whole, parts = two(kind), two(kind, 2)
     before = weights(whole)
     for _ in range(5):
         whole.step()
@@ -93,15 +45,22 @@ def test_both_networks_learn_however_a_step_is_cut(two: Callable[..., Training])
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)
 
 
-def test_hidden_matrices_of_both_networks_are_matrices_to_the_optimizer(two: Callable[..., Training]) -> None:
-    groups = two().optimizer.param_groups
+@every_kind
+def test_hidden_matrices_of_both_networks_are_matrices_to_the_optimizer(
+    kind: str, two: Callable[..., Training]
+) -> None:
+    groups = two(kind).optimizer.param_groups
     names = [name for group in groups if group["role"] == "matrix" for name in group["names"]]
     assert any(name.startswith("backbone.blocks.") for name in names)
     assert any(name.startswith("generator.backbone.blocks.") for name in names)
 
 
-def test_training_goes_on_from_a_checkpoint_bit_for_bit(two: Callable[..., Training]) -> None:
-    whole, again = two(), two()
+@every_kind
+@pytest.mark.parametrize("embeddings", ["shared", "gradient_disentangled"])
+def test_training_goes_on_from_a_checkpoint_bit_for_bit(
+    kind: str, embeddings: str, two: Callable[..., Training]
+) -> None:
+    whole, again = (two(kind, objective={"embeddings": embeddings}) for _ in range(2))
     for _ in range(3):
         whole.step()
     model, tied = checkpoint.model_tensors(whole.model)
@@ -113,3 +72,32 @@ def test_training_goes_on_from_a_checkpoint_bit_for_bit(two: Callable[..., Train
         for _ in range(3):
             training.step()
     assert all(map(torch.equal, weights(whole), weights(again)))
+
+
+@pytest.mark.parametrize("depth", ["progressive_drop", "stacking", "multi_stage", "freeze"])
+def test_depth_methods_act_on_the_main_network_alone(depth: str, two: Callable[..., Training]) -> None:
+    """The generator has all its layers from the first step, and every one of them trains in every step."""
+    training = two("replaced_token", architecture={"layers": 4, "final_norm": True}, depth=depth, budget="20 steps")
+    generator: Any = training.model.generator
+    moved, states = generator.backbone.blocks, set()
+    before = [block.attention.qkv.weight.detach().clone() for block in moved]
+    for _ in range(20):
+        states.add(training.plan().states)
+        training.step()
+        assert all(parameter.requires_grad for parameter in moved.parameters())
+    assert len(moved) == 4
+    assert not any(torch.equal(old, block.attention.qkv.weight) for old, block in zip(before, moved, strict=True))
+    assert len(states) > 1, "the main network had something done to it"
+
+
+@every_kind
+def test_scores_say_how_well_the_main_network_judges(kind: str, two: Callable[..., Training]) -> None:
+    training = two(kind)
+    recipe, made = training.recipe, training.assembled
+    found, again = (evaluate(recipe, made, made.heldout).scores for _ in range(2))
+    assert found == again
+    shares = {name for name, score in found.items() if score.unit == "share"}
+    assert shares >= {"precision", "recall", "main_accuracy", "always_real"}
+    assert found["main_accuracy"].count == found["always_real"].count >= made.heldout.tokens
+    # 15% of the tokens are filled in, most of them wrongly by a new generator.
+    assert 0.8 < found["always_real"].value < 0.9

@@ -127,6 +127,28 @@ QUANTITIES = (
     Quantity("masked_rows_accuracy", "accuracy of masked rows", "share of hidden tokens that are guessed right"),
     Quantity("objective.causal_share", "share of causal rows", "of the rows of a step, and of its loss"),
     Quantity(
+        "generator_loss",
+        "generator's loss",
+        "of the small network that fills in masked tokens, over the tokens that it fills in; lower is better",
+        unit="nats",
+    ),
+    Quantity(
+        "main_loss",
+        "main network's loss",
+        "of the network that judges what the generator has filled in, over all tokens, before its weight",
+        unit="nats",
+    ),
+    Quantity("precision", "precision", "share of the tokens said to be replaced that are", unit="%"),
+    Quantity("recall", "recall", "share of the replaced tokens that are found", unit="%"),
+    Quantity("corrected", "corrected", "share of the replaced tokens for which the true one is chosen", unit="%"),
+    Quantity("main_accuracy", "main network's accuracy", "share of all tokens that it judges right", unit="%"),
+    Quantity(
+        "always_real",
+        "accuracy of always saying real",
+        "share of all tokens that were not replaced, which a judge that reads nothing reaches",
+        unit="%",
+    ),
+    Quantity(
         "layers_run",
         "layers run per micro-batch",
         "mean over the micro-batches of a step; fewer than all where a depth method skips layers",

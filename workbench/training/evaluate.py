@@ -95,12 +95,16 @@ def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Eval
     # All layers that exist now: a model that grows is evaluated as it is.
     plan = LayerPlan.full(trained.layers, recipe.architecture.layers)
     engine, training, nats = trained.engine, trained.model.training, [torch.zeros(0)]
+    shares: dict[str, tuple[float, float]] = {}
     trained.model.eval()
     try:
         with torch.no_grad(), torch.compiler.set_stance("force_eager"), engine.autocast():
             for batch, seen in heldout.batches(trained.longest, engine.rows, shifted=recipe.objective.shifted):
-                seen = seen.to(engine.device)
-                nats.append(trained.model.heldout(batch.to(engine.device), seen, plan).cpu())
+                seen, batch = seen.to(engine.device), batch.to(engine.device)
+                nats.append(trained.model.heldout(batch, seen, plan).cpu())
+                for name, pair in trained.model.shares(batch, seen, plan).items():
+                    before = shares.get(name, (0.0, 0.0))
+                    shares[name] = (before[0] + float(pair[0]), before[1] + float(pair[1]))
             second = _second_score(recipe.objective.second_score, trained, plan, heldout)
     finally:
         trained.model.train(training)
@@ -110,6 +114,7 @@ def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Eval
     scored, seen_S = len(heldout.scored_S), heldout.seen_S
     assert len(nats_S) == scored, "each scored token stands in one row"
     windows = None if seen_S is None else (_mean(nats_S[seen_S]), _mean(nats_S[~seen_S]))
+    second |= {name: Measured(part / max(1.0, of), "share", int(of), "higher") for name, (part, of) in shares.items()}
     return Evaluation(_mean(nats_S)[0] or 0.0, heldout.tokens, scored, int(heldout.bytes_S.sum()), second, windows)
 
 

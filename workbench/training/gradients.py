@@ -40,15 +40,18 @@ class Gradients:
         return torch.stack(self.losses).sum()
 
     def metrics(self) -> dict[str, Tensor]:
-        """Return the metrics per label, 0-d; of a loss with several parts also each part by its name.
+        """Return metrics per label and ratios, 0-d; of a loss with several parts also each part by its name.
 
-        A metric whose name begins with that of a part, as ``sentence_accuracy``, is per label of that part.
+        A share of nothing is 0. A metric whose name begins with that of a part, as ``sentence_accuracy``, is per label of that part.
         """
         names = list(self.sums[0].metrics)
         means = {
             name: torch.stack([each.metrics[name] for each in self.sums]).sum() / self._labels_of(name)
             for name in names
         }
+        for name in self.sums[0].ratios:
+            part, whole = (torch.stack([each.ratios[name][i] for each in self.sums]).sum() for i in (0, 1))
+            means[name] = part / whole.clamp(min=1)
         if len(self.counts) > 1:
             for part, count in self.counts.items():
                 means[part] = torch.stack([each.parts[part] for each in self.sums]).sum() / max(1, count)

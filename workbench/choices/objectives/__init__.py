@@ -5,7 +5,12 @@ from workbench.choices.objectives.causal import Causal
 from workbench.choices.objectives.classify import Classify
 from workbench.choices.objectives.hybrid import Hybrid
 from workbench.choices.objectives.masked import Masked
+from workbench.choices.objectives.meta_controller import MetaController
 from workbench.choices.objectives.objective import Loss, Objective, TrainingModel
 from workbench.choices.objectives.regress import Regress
+from workbench.choices.objectives.replaced_token import ReplacedToken
 
-__all__ = ["AnswerSpan", "Causal", "Classify", "Hybrid", "Loss", "Masked", "Objective", "Regress", "TrainingModel"]
+__all__ = [
+    "AnswerSpan", "Causal", "Classify", "Hybrid", "Loss", "Masked", "MetaController", "Objective", "Regress",
+    "ReplacedToken", "TrainingModel",
+]  # fmt: skip

@@ -26,18 +26,20 @@ class Loss:
     Attributes:
         parts: nats summed over the labels of each part of the loss, by name, shape (), with gradient.
         metrics: sums over the labels of the first part that are worth plotting (right predictions), shape (), detached.
+        ratios: shares of a number that only the forward pass knows: pairs of a sum and that number, shape (), detached.
     """
 
     parts: dict[str, Tensor]
     metrics: dict[str, Tensor] = field(default_factory=dict)
+    ratios: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     def detached(self) -> Loss:
         """Return the same sums, 0-d, without gradients."""
-        return Loss({name: nats.detach() for name, nats in self.parts.items()}, self.metrics)
+        return Loss({name: nats.detach() for name, nats in self.parts.items()}, self.metrics, self.ratios)
 
     def tensors(self) -> list[Tensor]:
         """Return all sums, 0-d, parts first."""
-        return [*self.parts.values(), *self.metrics.values()]
+        return [*self.parts.values(), *self.metrics.values(), *(sum_ for pair in self.ratios.values() for sum_ in pair)]
 
     def over(self, counts: Mapping[str, int], weights: Mapping[str, float] | None = None) -> Tensor:
         """Return the sum of weight * nats / count over the parts, shape (): this micro-batch's share of a loss.
@@ -88,10 +90,14 @@ class TrainingModel(nn.Module):
     Attributes:
         backbone: the part an architecture built.
         choice: the objective in force; replaced (never mutated) when a scheduled knob is changed during a run.
+        predicts: name of the stack that predicts tokens, of those in :meth:`stacks`.
+        planned: beginnings of the names of parameters that :meth:`freeze_outside` leaves alone.
     """
 
     backbone: Backbone
     choice: Objective
+    predicts: ClassVar[str] = "main"
+    planned: ClassVar[tuple[str, ...]] = ("backbone.blocks.",)
 
     def stacks(self) -> dict[str, Backbone]:
         """Return the stacks of blocks (B, T, D) -> (B, T, D) by name; ``main`` is first.
@@ -158,6 +164,14 @@ class TrainingModel(nn.Module):
         """
         raise NotImplementedError
 
+    def shares(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> dict[str, tuple[Tensor, Tensor]]:
+        """Return further scores of held-out rows (B, T) by name: each a sum and the number it is a share of, 0-d.
+
+        Args:
+            batch, seen, plan: as for :meth:`heldout`.
+        """
+        return {}
+
     def lay_out(self, head: str, padding: str) -> None:
         """Train from now on with these layouts of rows (B, T), which change what a step costs and not its loss.
 
@@ -177,7 +191,7 @@ class TrainingModel(nn.Module):
     def freeze_outside(self, plan: LayerPlan) -> None:
         """Switch gradients of all but the blocks (B, T, D) -> (B, T, D) as ``plan`` says; frozen ones lose theirs."""
         for name, parameter in self.named_parameters():
-            if name.startswith("backbone.blocks."):
+            if name.startswith(self.planned):
                 continue
             # The final norm of our own blocks stands above every layer and learns with the head.
             below = name.startswith("backbone.") and not name.startswith("backbone.final.")

@@ -125,7 +125,11 @@ class TokenPrediction(TrainingModel):
         """
         # Under bf16 autocast the product is rounded to bf16 (steps of 1/16 between 8 and 16), and float32 from here on:
         # softmax and loss add no rounding of their own. Evaluation computes the product in float32 as well.
-        logits_NV = self.head(x_ND).float()
+        return self.scored(self.head(x_ND).float(), labels_N, weight_N)
+
+    @staticmethod
+    def scored(logits_NV: Tensor, labels_N: Tensor, weight_N: Tensor) -> tuple[Tensor, Tensor]:
+        """Return nats and right predictions, 0-d, of float32 logits (N, V); see :meth:`score`."""
         nats_N = F.cross_entropy(logits_NV, labels_N, reduction="none")
         with torch.no_grad():
             # Against the maximum, which the softmax needs anyway. Of k equal maxima the label is one in k: bf16 leaves

@@ -13,7 +13,7 @@ from workbench.choices.choice import Problem, knob
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.causal import Causal
-from workbench.choices.objectives.corruption import random_bits
+from workbench.choices.objectives.draws import draw_tokens, uniforms
 from workbench.choices.objectives.masked import Masked
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.optimizers.optimizer import OptimizerChoice, weight_decay_knob
@@ -230,35 +230,12 @@ def sampled_loss(model: TokenPrediction, batch: Batch, plan: LayerPlan, progress
     """
     seen = model.labelled(batch, progress)
     x_ND = model.states(seen, batch, plan)
-    # The upper 53 of 63 random bits: float64 in [0, 1).
-    bits_BT = random_bits(seed, LABELS, batch.samples_B, batch.tokens_BT.shape[1])
-    uniform_N = (bits_BT >> 10).double().flatten() * 2.0**-53
+    uniform_N = uniforms(seed, LABELS, batch.samples_B, batch.tokens_BT.shape[1]).flatten()
     if seen.index_N is not None:
         uniform_N = uniform_N[seen.index_N]
     with torch.no_grad():
         pairs = zip(x_ND.split(_DRAWN_ROWS), uniform_N.split(_DRAWN_ROWS), strict=True)
-        labels_N = torch.cat([draw_labels(model.head(x_RD).float(), uniform_R) for x_RD, uniform_R in pairs])
+        draws = [draw_tokens(model.head(x_RD).float(), uniform_R[:, None])[:, 0] for x_RD, uniform_R in pairs]
+        labels_N = torch.cat(draws)
     nats_N = F.cross_entropy(model.head(x_ND).float(), labels_N, reduction="none")
     return (nats_N * seen.weight_N).sum()
-
-
-def draw_labels(logits_NV: Tensor, uniform_N: Tensor) -> Tensor:
-    """Draw one label per row from softmax(logits) by inverting its distribution function.
-
-    Args:
-        logits_NV: float32, (N, V).
-        uniform_N: float64 in [0, 1), (N,).
-
-    Returns:
-        int64 labels, (N,): the first one at which the cumulated probability exceeds the draw.
-
-    Example:
-        >>> draw_labels(torch.tensor([[0.25, 0.5, 0.25]] * 3).log(), torch.tensor([0.1, 0.3, 0.9])).tolist()
-        [0, 1, 2]
-    """
-    cumulated_NV = logits_NV.softmax(-1).cumsum(-1)
-    # Of the sum that rounding left, not of 1: no draw may fall behind the last label.
-    threshold_N1 = uniform_N[:, None].to(logits_NV.dtype) * cumulated_NV[:, -1:]
-    drawn_N1 = torch.searchsorted(cumulated_NV, threshold_N1, right=True)
-    # A draw next to 1 becomes 1 in float32.
-    return drawn_N1[:, 0].clamp(max=logits_NV.shape[1] - 1)
