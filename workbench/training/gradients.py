@@ -42,7 +42,8 @@ class Gradients:
     def metrics(self) -> dict[str, Tensor]:
         """Return metrics per label and ratios, 0-d; of a loss with several parts also each part by its name.
 
-        A share of nothing is 0. A metric whose name begins with that of a part, as ``sentence_accuracy``, is per label of that part.
+        A share of nothing is 0. A metric whose name begins with that of a part, as ``sentence_accuracy``, is per label
+        of that part.
         """
         names = list(self.sums[0].metrics)
         means = {

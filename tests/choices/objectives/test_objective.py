@@ -45,7 +45,7 @@ def test_losses_are_finite_and_counts_are_those_announced(kind: str, order: RowO
     assert loss.shape == ()
     loss.backward()
     assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
-    # The first part is about tokens. An untrained model knows nothing: ln 60 would be its loss if its logits were equal.
+    # The first part is about tokens, of which an untrained model knows nothing: about ln 60.
     first = next(iter(counts))
     assert 3.0 < float(result.parts[first].detach()) / counts[first] < 5.5
     assert not any(value.requires_grad for value in result.metrics.values())
