@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 import transformers.initialization as init
 from torch import Tensor, nn
 from transformers import (
@@ -25,6 +26,7 @@ from transformers import (
     AutoModel,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
+    AutoModelForPreTraining,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
@@ -33,6 +35,7 @@ from transformers import (
     PreTrainedModel,
 )
 from transformers import modeling_outputs as outputs
+from transformers.models.electra.modeling_electra import ElectraForPreTrainingOutput
 from transformers.utils import can_return_tuple
 
 import workbench.choices  # noqa: F401  (registers every architecture)
@@ -42,6 +45,8 @@ from workbench.choices.architectures.stack import Stack
 from workbench.choices.choice import registry
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.objectives.replaced_token import DiscriminatorHead
+from workbench.choices.objectives.two_networks import Disentangled
 
 # Shape legend: B rows, T positions, D width, V vocabulary rows.
 
@@ -121,9 +126,10 @@ class WorkbenchPreTrainedModel(PreTrainedModel):
     # No part of the model has its own checkpoints, so no prefix is ever taken off.
     base_model_prefix = ""
     # Of a class without the head.
-    _keys_to_ignore_on_load_unexpected = [r"^head\."]  # noqa: RUF012  (transformers adds sets and lists only)
+    _keys_to_ignore_on_load_unexpected = [r"^head\.", r"^discriminator_head\."]  # noqa: RUF012  (transformers adds sets and lists only)
     _supports_sdpa = True
     headed = True
+    discriminates = False
     head: nn.Module
     classes: int | None = None
     """Outputs of a fresh linear layer on top; None for none, 0 for ``config.num_labels``."""
@@ -139,6 +145,8 @@ class WorkbenchPreTrainedModel(PreTrainedModel):
             )
             if self.headed:
                 self.head = choice.build_head(self.backbone)
+            if self.discriminates:
+                self.discriminator_head = DiscriminatorHead(choice.width)
         if self.classes is not None:
             self.dropout = nn.Dropout(float(getattr(choice, "dropout", None) or 0.0))
             self.classifier = nn.Linear(choice.width, self.classes or int(config.num_labels or 2))
@@ -285,6 +293,26 @@ class WorkbenchForCausalLM(_Labelled, GenerationMixin):
         return {"input_ids": input_ids[:, -longest:], "attention_mask": mask}
 
 
+class WorkbenchForPreTraining(_Labelled):
+    """Discriminator, ids (B, T) -> logits (B, T) of "replaced", as transformers' ElectraForPreTraining.
+
+    Labels (B, T) are 1 where a token was replaced, 0 elsewhere; -100 is left out.
+    """
+
+    headed = False
+    discriminates = True
+    output = ElectraForPreTrainingOutput
+
+    def _scores(self, x_BTD: Tensor, attention_mask: Tensor | None) -> Tensor:
+        with self._autocast():
+            logits_BT: Tensor = self.discriminator_head(x_BTD)
+        return logits_BT.to(self.dtype)
+
+    def _loss(self, scores: Tensor, labels: Tensor, options: dict[str, Any]) -> Tensor:
+        counts = labels != -100
+        return F.binary_cross_entropy_with_logits(scores[counts], labels[counts].float())
+
+
 class _WithClassifier(WorkbenchPreTrainedModel):
     """Backbone and a fresh linear layer; the language model's head stays behind."""
 
@@ -341,19 +369,23 @@ class WorkbenchForQuestionAnswering(_WithClassifier):
 
 def wrapped(
     config: WorkbenchConfig, backbone: nn.Module, head: nn.Module | None
-) -> WorkbenchModel | WorkbenchForMaskedLM | WorkbenchForCausalLM:
-    """A transformers model with copies of these weights, on the CPU in eval mode; logits (B, T, V) are the same.
+) -> WorkbenchModel | WorkbenchForMaskedLM | WorkbenchForCausalLM | WorkbenchForPreTraining:
+    """A transformers model with copies of these weights, on the CPU in eval mode; logits are the same.
 
     Args:
         config: from :meth:`WorkbenchConfig.of`; its layers are the first of the backbone's.
-        head: the model's head over the vocabulary; None for a model that has none.
+        head: the model's head over the vocabulary, (B, T, V), or of "replaced", (B, T); None for a model without any.
     """
     kind: type[Any] = WorkbenchModel
-    if head is not None:
-        kind = WorkbenchForCausalLM if config.causal else WorkbenchForMaskedLM
+    parts = {"backbone": backbone}
+    if isinstance(head, DiscriminatorHead):
+        kind, parts["discriminator_head"] = WorkbenchForPreTraining, head
+    elif head is not None:
+        kind, parts["head"] = WorkbenchForCausalLM if config.causal else WorkbenchForMaskedLM, head
     model = kind(config)
-    parts = {"backbone": backbone} | ({} if head is None else {"head": head})
     ours = {f"{part}.{name}": t for part, module in parts.items() for name, t in module.state_dict().items()}
+    if isinstance(backbone.embedding, Disentangled):
+        ours["backbone.embedding.weight"] = backbone.embedding.whole()
     # Layers that do not exist yet are left out; everything else must exist and fit.
     model.load_state_dict({name: ours[name] for name in model.state_dict()})
     return model.eval()  # type: ignore[no-any-return]
@@ -362,6 +394,7 @@ def wrapped(
 AutoConfig.register(WorkbenchConfig.model_type, WorkbenchConfig, exist_ok=True)
 AutoModel.register(WorkbenchConfig, WorkbenchModel, exist_ok=True)
 AutoModelForMaskedLM.register(WorkbenchConfig, WorkbenchForMaskedLM, exist_ok=True)
+AutoModelForPreTraining.register(WorkbenchConfig, WorkbenchForPreTraining, exist_ok=True)
 AutoModelForCausalLM.register(WorkbenchConfig, WorkbenchForCausalLM, exist_ok=True)
 AutoModelForSequenceClassification.register(WorkbenchConfig, WorkbenchForSequenceClassification, exist_ok=True)
 AutoModelForTokenClassification.register(WorkbenchConfig, WorkbenchForTokenClassification, exist_ok=True)

@@ -52,6 +52,33 @@ def test_bert_loads_in_transformers_with_the_same_logits(tiny: Recipe, live: Liv
         torch.testing.assert_close(theirs(ids).logits, logits, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("embeddings", ["shared", "gradient_disentangled"])
+def test_a_discriminator_loads_in_transformers_with_the_same_logits(
+    embeddings: str, tiny: Recipe, live: Live, tmp_path: Path
+) -> None:
+    from transformers import AutoModelForPreTraining, AutoModelForSequenceClassification
+
+    objective = {"kind": "replaced_token", "embeddings": embeddings}
+    run = live(tiny.with_(objective=objective, architecture={"kind": "pre_ln", "layers": 2, "width": 32, "heads": 2}))
+    train(run, stop_at=3)
+    assert main([str(run.folder.path), str(tmp_path / "out")]) == 0
+    theirs = AutoModelForPreTraining.from_pretrained(tmp_path / "out").eval()
+    _, made, _ = restore(run.folder)
+    ours, ids = made.model.eval(), torch.arange(5, 12)[None]
+    labels = (ids % 2).float()
+    with torch.no_grad():
+        expected = ours.discriminator_head(ours.backbone(ids, one_document(ids), LayerPlan.full(2)))
+        found = theirs(ids, labels=labels)
+    torch.testing.assert_close(found.logits, expected)
+    torch.testing.assert_close(found.loss, torch.nn.functional.binary_cross_entropy_with_logits(expected, labels))
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "AutoModelForPreTraining.from_pretrained" in card
+    assert f"| parameters | {sum(p.numel() for p in theirs.parameters()):,} |" in card
+    # A fine-tuning class takes the discriminator's backbone.
+    classifier = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out")
+    assert torch.equal(classifier.backbone.embedding.weight, theirs.backbone.embedding.weight)
+
+
 def test_an_export_is_continued_by_its_folder_or_by_its_run(tiny: Recipe, live: Live, tmp_path: Path) -> None:
     """A class of transformers by its folder, which is weights and tokenizer; one of ours by a fork of the run."""
     shape = {"layers": 2, "width": 32, "heads": 2}

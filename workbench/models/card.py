@@ -9,6 +9,7 @@ from typing import Any
 from workbench.base.text import decimal, many
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.modular import Modular
+from workbench.choices.objectives.two_networks import TwoNetworks
 from workbench.recipes.recipe import Recipe
 from workbench.store.evaluations import is_part, score_label
 from workbench.store.score_table import ScoreRow
@@ -40,6 +41,8 @@ _STATES = {
     False: """text = f"{tokenizer.cls_token}some text{tokenizer.sep_token}"
 states = model(**tokenizer(text, add_special_tokens=False, return_tensors="pt")).last_hidden_state""",
 }
+_REPLACED = {framed: text.replace("states", "replaced").replace("last_hidden_state", "logits > 0")
+             for framed, text in _STATES.items()}  # fmt: skip
 
 
 def model_card(
@@ -67,6 +70,8 @@ def model_card(
     auto, task = LOADERS[causal]
     if class_name == "WorkbenchModel":  # without a head over the vocabulary
         auto, task = "AutoModel", "feature-extraction"
+    elif class_name == "WorkbenchForPreTraining":  # says which tokens were replaced
+        auto, task = "AutoModelForPreTraining", "feature-extraction"
     return (
         "\n\n".join(
             part
@@ -123,9 +128,10 @@ def _facts(recipe: Recipe, evaluations: dict[str, Any], facts: dict[str, Any], b
     ]
     points = [(step, loss) for step, loss in losses if not math.isnan(loss)]
     references = References.of(evaluations, {}, causal=recipe.objective.causal)
-    finished = recipe.architecture.layers
+    finished, two = recipe.architecture.layers, isinstance(recipe.objective, TwoNetworks)
     rows = {
         references.title: f"{points[-1][1]:.4f} nats at step {points[-1][0]}" if points else "not evaluated",
+        **({"scored": "the generator, which the run trained beside this model"} if two else {}),
         "losses without context": "; ".join(f"{name} {nats:.4f}" for name, nats in references.levels.items())
         or "not known",
         "learned": (references.learned(points[-1][1]) if points else None) or "not known",
@@ -163,7 +169,9 @@ def _use(auto: str, class_name: str, own_class: bool, framed: bool) -> str:
         "",
         'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
         f'model = {auto}.from_pretrained("FOLDER").eval()',
-        {"AutoModelForMaskedLM": _MASKED, "AutoModelForCausalLM": _CAUSAL}.get(auto, _STATES)[framed],
+        {"AutoModelForMaskedLM": _MASKED, "AutoModelForCausalLM": _CAUSAL, "AutoModelForPreTraining": _REPLACED}.get(
+            auto, _STATES
+        )[framed],
     ]
     code = "```python\n" + "\n".join(lines) + "\n```"
     if not own_class:

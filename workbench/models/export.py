@@ -23,6 +23,7 @@ from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.architectures.modular import ModularStack
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.objectives.token_prediction import TokenPrediction
+from workbench.choices.objectives.two_networks import Disentangled, TwoNetworksModel
 from workbench.models.card import model_card
 from workbench.recipes.recipe import Recipe
 from workbench.store.effective_knobs import turns_until
@@ -80,13 +81,15 @@ def export(folder: RunFolder, target: Path, step: int | None = None) -> tuple[st
 
 def _write_model(recipe: Recipe, run: TrainedModel, folder: Path) -> bool:
     """Write weights and ``config.json``; returns whether the class is one of ours."""
-    # Other objectives have heads that score something else than the vocabulary: their backbone alone is of use.
-    head = run.model.head if isinstance(run.model, TokenPrediction) else None
     if recipe.objective.shifted:
         _read_from_the_left(run)
     backbone, choice = run.model.backbone, run.architecture
-    if head is not None and choice.save_pretrained(backbone, head, folder, run.vocabulary, run.layers):
-        return False
+    # Of two networks the main one goes out. Heads that score something else than tokens stay behind.
+    head = getattr(run.model, "discriminator_head", None)
+    if isinstance(run.model, TokenPrediction):
+        head = run.model.head
+        if choice.save_pretrained(backbone, head, folder, run.vocabulary, run.layers):
+            return False
     # Not at the top: transformers takes seconds to import, and the worker imports this package.
     from workbench.transformers import WorkbenchConfig, wrapped
 
@@ -127,7 +130,11 @@ def _beyond_recipe(folder: RunFolder, saved: Checkpoint) -> dict[str, str]:
 def _parameters(run: TrainedModel) -> int:
     """Count the parameters of the layers that exist, tied ones once."""
     absent = sum(p.numel() for block in list(run.model.backbone.blocks)[run.layers :] for p in block.parameters())
-    return count_parameters(run.model) - absent
+    # Of two networks the main one is exported; its vocabulary's table is counted once, whatever it is a sum of.
+    extra = count_parameters(run.model.generator) if isinstance(run.model, TwoNetworksModel) else 0
+    table = run.model.backbone.embedding
+    extra += table.difference.numel() if isinstance(table, Disentangled) else 0
+    return count_parameters(run.model) - absent - extra
 
 
 def run_tokenizer(folder: RunFolder) -> Tokenizer:
