@@ -294,10 +294,7 @@ class WorkbenchForCausalLM(_Labelled, GenerationMixin):
 
 
 class WorkbenchForPreTraining(_Labelled):
-    """Discriminator, ids (B, T) -> logits (B, T) of "replaced", as transformers' ElectraForPreTraining.
-
-    Labels (B, T) are 1 where a token was replaced, 0 elsewhere; -100 is left out.
-    """
+    """Discriminator, ids (B, T) -> logits (B, T) of "replaced": ``AutoModelForPreTraining``; labels (B, T) are 0, 1."""
 
     headed = False
     discriminates = True

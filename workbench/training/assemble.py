@@ -102,7 +102,10 @@ class AssembledRecipe(Assembled):
     def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], labelled: int) -> float:
         """See :func:`workbench.choices.architectures.flops.step_flops`."""
         length = batch.parts[0].tokens_BT.shape[1]
-        return step_flops(self.architecture, self.vocabulary.size, plans, batch.tokens, labelled, batch.span, length)
+        # Sampled words are all that the head computes, beside the label.
+        words = getattr(self.model.choice, "sampled_words", 0) + 1
+        words = words if words > 1 else self.vocabulary.size
+        return step_flops(self.architecture, words, plans, batch.tokens, labelled, batch.span, length)
 
 
 def assemble(recipe: Recipe, prepared: PreparedData, engine: Engine | None = None) -> AssembledRecipe:

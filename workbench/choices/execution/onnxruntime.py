@@ -92,6 +92,10 @@ class OnnxRuntime(Execution):
                 f"'{recipe.depth.kind}' changes which layers run or train, and ORT's graph is exported once with all "
                 f"of them; use 'full', {native}",
             )
+        if words := getattr(recipe.objective, "sampled_words", 0):
+            yield Problem(
+                "objective.sampled_words", f"{words}: ORT's graph holds the head over all words; use 0, {native}"
+            )
         if not isinstance(recipe.architecture, Modular):
             yield Problem(
                 "architecture.kind",

@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 
 from workbench.choices.data.tokens import Batch, Vocabulary
-from workbench.choices.objectives.objective import Builder, Labelled, Objective, TrainingModel
+from workbench.choices.objectives.objective import Builder, Labelled, TrainingModel
 from workbench.choices.objectives.preview import Shown
+from workbench.choices.objectives.sampled_softmax import PredictsWords
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 
 
-class Causal(Objective):
+class Causal(PredictsWords):
     """Predict the next token from the left (GPT).
 
     L = mean over positions t of -log p(x_{t+1} | x_1 .. x_t) within one piece of a document: the last token of a

@@ -9,7 +9,7 @@ from workbench.choices.objectives.corruption import random_bits
 
 # Shape legend: B rows, T positions, N slots, V vocabulary rows, K draws of a slot.
 
-FILL, CANDIDATES = 11, 32
+FILL, WORDS, CANDIDATES = 11, 12, 32
 """Purposes of :func:`~workbench.choices.objectives.corruption.random_bits`; candidate k takes CANDIDATES + k."""
 
 

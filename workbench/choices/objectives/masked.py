@@ -17,8 +17,9 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.corruption import Corruption, Picks, labels_per_row
 from workbench.choices.objectives.frequencies import entropy, frequencies, predictable
 from workbench.choices.objectives.groups import Selection
-from workbench.choices.objectives.objective import Builder, Labelled, Loss, Objective, TrainingModel
+from workbench.choices.objectives.objective import Builder, Labelled, Loss, TrainingModel
 from workbench.choices.objectives.preview import Shown, row_of, shown
+from workbench.choices.objectives.sampled_softmax import PredictsWords
 from workbench.choices.objectives.span_boundary import SpanBoundary, edges_of
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Budget, Progress
@@ -27,7 +28,7 @@ from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
 START = Progress(0, 0, 0.0, Budget())
 
 
-class Masked(Objective):
+class Masked(PredictsWords):
     """Predict masked tokens from both sides (BERT).
 
     L = mean over labelled positions of -log p(token | corrupted row), labels on exactly round(mask_rate * T) ordinary
@@ -169,7 +170,7 @@ class MaskedModel(TokenPrediction):
         assert seen.index_N is not None
         index_M = torch.cat([seen.index_N, edges.left_N, edges.right_N])
         x_ND, left_ND, right_ND = self.backbone(seen.tokens_BT, batch, plan, index_M).chunk(3)
-        loss = self.loss_of(*self._score_region(x_ND, seen.labels_N, seen.weight_N))
+        loss = self.loss_of(*self.scores(x_ND, seen.labels_N, seen.weight_N, batch))
         y_ND = self.boundary(left_ND, right_ND, edges.place_N)
         nats, hits = self._score_region(y_ND, seen.labels_N, edges.counts_N.float())
         parts = loss.parts | {"span_boundary": nats}

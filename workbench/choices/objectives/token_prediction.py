@@ -14,6 +14,7 @@ from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.layout import everywhere, padded
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, Objective, TrainingModel
+from workbench.choices.objectives.sampled_softmax import draw_words, sampled_nats
 from workbench.choices.progress import Progress
 
 # Shape legend: B rows, T positions, D width, N labelled slots, V vocabulary rows.
@@ -40,6 +41,7 @@ class TokenPrediction(TrainingModel):
         self.vocabulary = builder.vocabulary
         self.seed = builder.seed
         self._score_region: Callable[..., tuple[Tensor, Tensor]] = self.score
+        self._sampled_region: Callable[..., Tensor] = sampled_nats
         self._everywhere = self._padded = False
 
     def labelled(self, batch: Batch, progress: Progress) -> Labelled:
@@ -60,12 +62,24 @@ class TokenPrediction(TrainingModel):
     def forward(self, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
         """Return the nats of tokens (B, T) summed over labels that count; ``accuracy`` sums right predictions."""
         seen, batch = self.inputs(batch, progress)
-        return self.loss_of(*self._score_region(self.states(seen, batch, plan), seen.labels_N, seen.weight_N))
+        return self.loss_of(*self.scores(self.states(seen, batch, plan), seen.labels_N, seen.weight_N, batch))
+
+    def scores(self, x_ND: Tensor, labels_N: Tensor, weight_N: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """Return what :meth:`score` gives; with sampled words their nats, and None, for which guess is best is unknown.
+
+        Args:
+            x_ND: states of the slots. labels_N, weight_N: of the slots. batch: decides which words are drawn.
+        """
+        many = getattr(self.choice, "sampled_words", 0)
+        if not many:
+            return self._score_region(x_ND, labels_N, weight_N)
+        words = draw_words(many, self.vocabulary.size, self.seed, batch.samples_B)
+        return self._sampled_region(self.head, x_ND, labels_N, weight_N, *words), None
 
     @staticmethod
-    def loss_of(nats: Tensor, hits: Tensor) -> Loss:
-        """Return what :meth:`score` gives, 0-d each, as a loss with one part."""
-        return Loss({"loss": nats}, {"accuracy": hits.detach()})
+    def loss_of(nats: Tensor, hits: Tensor | None) -> Loss:
+        """Return what :meth:`scores` gives, 0-d each, as a loss with one part."""
+        return Loss({"loss": nats}, {} if hits is None else {"accuracy": hits.detach()})
 
     @torch.no_grad()
     def heldout(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> Tensor:
@@ -110,6 +124,7 @@ class TokenPrediction(TrainingModel):
         """Compile every block by itself, and head with loss as one region. Weights keep their names."""
         self.backbone.compile_blocks(**options)
         self._score_region = torch.compile(self.score, **options)
+        self._sampled_region = torch.compile(sampled_nats, **options)
 
     def states(self, seen: Labelled, batch: Batch, plan: LayerPlan) -> Tensor:
         """Final hidden states of the labelled slots, (N, D); the backbone skips what only other positions need."""

@@ -1,0 +1,96 @@
+"""Sampled softmax: the loss of a large vocabulary from the label and some drawn words, in training alone.
+
+    log Z ~ log( exp(s_label) + sum over drawn w_j != label of exp(s_j - log(k q(w_j))) )
+
+With words drawn with replacement from q, the sum inside is an unbiased estimate of the softmax's denominator, so that
+loss and gradient approach the full ones as k grows (Bengio & Senecal 2008; Jean et al. 2015, arXiv 1412.2007).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from workbench.choices.architectures.heads import LinearHead
+from workbench.choices.architectures.modular import Modular
+from workbench.choices.choice import Problem, knob
+from workbench.choices.objectives.draws import WORDS, uniforms
+from workbench.choices.objectives.objective import Objective
+
+# Shape legend: N labelled slots, D width, V vocabulary rows, K drawn words.
+
+
+class PredictsWords(Objective):
+    """Base of the objectives whose head over the vocabulary may train on drawn words."""
+
+    sampled_words: int = knob(
+        0, "words drawn per micro-batch that training compares each label with; 0: all words. Scores use all", ge=0,
+        le=1 << 20,
+    )  # fmt: skip
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        """A head that cannot be asked for some words (N, K) alone, as one of another library."""
+        yield from super().problems(recipe)
+        if self.sampled_words and not isinstance(recipe.architecture, Modular):
+            yield Problem(
+                "objective.sampled_words",
+                f"architecture '{recipe.architecture.kind}' brings a head that computes all words; use 0, or "
+                "architecture 'pre_ln' or 'post_ln'",
+            )
+        if self.sampled_words and getattr(recipe.execution, "compile_scope", "blocks") != "blocks":
+            yield Problem(
+                "execution.compile_scope",
+                f"'{recipe.execution.compile_scope}' compiles a head over all words, and objective.sampled_words is "
+                f"{self.sampled_words}; use 'blocks', or 0 sampled words",
+            )
+
+
+def draw_words(count: int, size: int, seed: int, samples_B: Tensor) -> tuple[Tensor, Tensor]:
+    """Draw words with replacement, log-uniformly: q(w) = log((w + 2) / (w + 1)) / log(V + 1).
+
+    Tokenizers give small ids to what is frequent, so q follows the words' frequencies roughly (Zipf). Whatever q is,
+    the correction makes up for it.
+
+    Args:
+        count: K.
+        size: V.
+        seed: of the recipe.
+        samples_B: global sample indices of the micro-batch; the first one decides the draw.
+
+    Returns:
+        int64 ids, (K,), and log(K q(w)) of each, (K,), float32.
+    """
+    uniform_K = uniforms(seed, WORDS, samples_B[:1], count)[0]
+    words_K = (torch.exp(uniform_K * math.log(size + 1)) - 1).long().clamp(max=size - 1)
+    chance_K = torch.log1p(1 / (words_K.double() + 1)) / math.log(size + 1)
+    return words_K, torch.log(count * chance_K).float()
+
+
+def sampled_nats(
+    head: LinearHead, x_ND: Tensor, labels_N: Tensor, weight_N: Tensor, words_K: Tensor, expected_K: Tensor
+) -> Tensor:
+    """Return the nats of labels against drawn words, summed over those that count, 0-d.
+
+    Args:
+        head: over the vocabulary.
+        x_ND: states.
+        labels_N, weight_N: as of :class:`~workbench.choices.objectives.objective.Labelled`.
+        words_K, expected_K: as :func:`draw_words` gives them.
+    """
+    found_ND = head.features(x_ND)
+    # One look-up for both: its backward pass fills a gradient of (V, D) once.
+    rows_MD = F.embedding(torch.cat([labels_N, words_K]), head.weight)
+    label_ND, word_KD = rows_MD.split([len(labels_N), len(words_K)])
+    right_N = (found_ND.float() * label_ND.float()).sum(-1)
+    logits_NK = F.linear(found_ND, word_KD).float() - expected_K
+    if head.bias is not None:
+        right_N, logits_NK = right_N + head.bias[labels_N], logits_NK + head.bias[words_K]
+    # A drawn word that is the label stands there already.
+    logits_NK = logits_NK.masked_fill(words_K == labels_N[:, None], -torch.inf)
+    nats_N = torch.logaddexp(right_N, logits_NK.logsumexp(-1)) - right_N
+    return (nats_N * weight_N).sum()
