@@ -18,13 +18,14 @@ BENCHES = {
     "demo": "what `make demo` reaches, seed by seed",
     "presets": "learning rate and warm-up of every preset, swept at its own budget",
     "optimizer_steps": "what a step of every optimizer costs beside fused AdamW's",
+    "sampled_words": "what a sampled softmax saves per step at a large vocabulary, and what it costs in score",
     "telemetry": "what all telemetry costs, as a share of step time",
     "forecast": "how far forecasts of time and memory are off, over varied recipes",
     "gpu": "all that a GPU is asked, in ten minutes; also written `workbench bench --gpu`",
     "startup": "seconds until `import workbench` and `workbench runs` answer, and from a launch to its first point",
 }
 
-HERE = ("optimizer_steps", "telemetry")
+HERE = ("optimizer_steps", "sampled_words", "telemetry")
 """Those that measure in this process, where torch alone can still ask for huge pages."""
 
 
