@@ -17,9 +17,6 @@ from workbench.choices.objectives.two_networks import Filled, TwoNetworks, TwoNe
 
 # Shape legend: B rows, T positions, D width, G width of the controller, M = B * T, K choices of a position.
 
-_ROWS = 1024
-"""Positions whose candidates are drawn at once: bounds the float32 probabilities to 1024 x V."""
-
 
 class MetaController(TwoNetworks):
     """Choose the right token among candidates of a smaller controller, or keep what stands there (MC-BERT).
@@ -75,11 +72,13 @@ class MetaControllerModel(TwoNetworksModel):
         super().__init__(choice, builder)
         self.choice_head = ChoiceHead(builder.architecture.width, builder.vocabulary.size)
         self._nats_region: Callable[..., tuple[Tensor, Tensor]] = self._nats
+        self._drawn_region: Callable[..., Tensor] = self._drawn
 
     def compile(self, **options: Any) -> None:
         """As both networks, (B, T, D) each, and the choice with its loss as one region."""
         super().compile(**options)
         self._nats_region = torch.compile(self._nats, **options)
+        self._drawn_region = torch.compile(self._drawn, **options)
 
     def judge(
         self, x_BTD: Tensor, batch: Batch, seen: Labelled, filled: Filled
@@ -108,14 +107,13 @@ class MetaControllerModel(TwoNetworksModel):
         """
         length, many = batch.tokens_BT.shape[1], self.choice.choices - 1
         draws = [uniforms(filled.seed, CANDIDATES + k, batch.samples_B, length).flatten() for k in range(many)]
-        pairs = zip(filled.states_MG.split(_ROWS), torch.stack(draws, 1).split(_ROWS), strict=True)
-        drawn_MJ = torch.cat([self._drawn(x_RG, uniform_RJ) for x_RG, uniform_RJ in pairs])
+        drawn_MJ = self._drawn_region(filled.states_MG, torch.stack(draws, 1))
         true_M, stands_M = batch.tokens_BT.flatten(), filled.tokens_BT.flatten()
-        drawn_MJ[:, 0] = torch.where(true_M != stands_M, true_M, drawn_MJ[:, 0])
-        return drawn_MJ
+        first_M = torch.where(true_M != stands_M, true_M, drawn_MJ[:, 0])
+        return torch.cat([first_M[:, None], drawn_MJ[:, 1:]], 1)
 
-    def _drawn(self, x_RG: Tensor, uniform_RJ: Tensor) -> Tensor:
-        return draw_tokens(self.fillable(self.generator.head(x_RG).float()), uniform_RJ)
+    def _drawn(self, x_MG: Tensor, uniform_MJ: Tensor) -> Tensor:
+        return draw_tokens(self.fillable(self.generator.head(x_MG).float()), uniform_MJ)
 
     def _nats(
         self, x_MD: Tensor, candidates_MJ: Tensor, stands_M: Tensor, replaced_M: Tensor, real_M: Tensor

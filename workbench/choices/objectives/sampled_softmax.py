@@ -83,11 +83,8 @@ def sampled_nats(
         words_K, expected_K: as :func:`draw_words` gives them.
     """
     found_ND = head.features(x_ND)
-    # One look-up for both: its backward pass fills a gradient of (V, D) once.
-    rows_MD = F.embedding(torch.cat([labels_N, words_K]), head.weight)
-    label_ND, word_KD = rows_MD.split([len(labels_N), len(words_K)])
-    right_N = (found_ND.float() * label_ND.float()).sum(-1)
-    logits_NK = F.linear(found_ND, word_KD).float() - expected_K
+    right_N = (found_ND.float() * F.embedding(labels_N, head.weight).float()).sum(-1)
+    logits_NK = F.linear(found_ND, F.embedding(words_K, head.weight)).float() - expected_K
     if head.bias is not None:
         right_N, logits_NK = right_N + head.bias[labels_N], logits_NK + head.bias[words_K]
     # A drawn word that is the label stands there already.

@@ -205,9 +205,9 @@ class TwoNetworksModel(TrainingModel):
     planned = ("backbone.blocks.", "generator.")
     reads_all: ClassVar[bool] = False
     """Whether :attr:`Filled.states_MG` is wanted."""
-    # No buffers: derived from the vocabulary, so they have no place in a checkpoint.
+    # Derived from the vocabulary, so it has no place in a checkpoint; nor has the buffer of what is never drawn.
     _tables: Corruption | None = None
-    _never_V: Tensor
+    never_V: Tensor
 
     def __init__(self, choice: TwoNetworks, builder: Builder) -> None:
         super().__init__()
@@ -222,6 +222,9 @@ class TwoNetworksModel(TrainingModel):
                 self.backbone.embedding = Disentangled(table)
             self.generator.backbone.embedding = Borrowed(table, small.width)  # type: ignore[assignment]
             self.generator.head = HEADS[small.head](table, small.tied, small.width)
+        never_V = torch.arange(self.vocabulary.size) >= self.vocabulary.used
+        never_V[list(self.vocabulary.special)] = True
+        self.register_buffer("never_V", never_V, persistent=False)
         self._plan = LayerPlan.full(len(self.generator.backbone.blocks))
         self._fill_region: Callable[..., tuple[Tensor, Tensor, Tensor]] = self._fill
 
@@ -298,7 +301,7 @@ class TwoNetworksModel(TrainingModel):
 
     def fillable(self, logits_NV: Tensor) -> Tensor:
         """Return logits (N, V) that leave out special tokens and padding of the table, which would show at once."""
-        return logits_NV.masked_fill(self._never_V, -torch.inf)
+        return logits_NV.masked_fill(self.never_V, -torch.inf)
 
     @torch.no_grad()
     def heldout(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> Tensor:
@@ -313,7 +316,6 @@ class TwoNetworksModel(TrainingModel):
     @torch.no_grad()
     def shares(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> dict[str, tuple[Tensor, Tensor]]:
         """Return what the main network makes of held-out rows (B, T) whose [MASK] the generator fills in."""
-        self._corrupt(batch)
         index_N = (seen.tokens_BT != batch.tokens_BT).flatten().nonzero()[:, 0]
         hidden = Labelled(seen.tokens_BT, index_N, batch.tokens_BT.flatten()[index_N], torch.ones_like(index_N).float())
         filled = self.filled(batch, hidden, SEED)
@@ -324,9 +326,6 @@ class TwoNetworksModel(TrainingModel):
         # At the first batch instead of in __init__: only then is it certain on which device the run takes place.
         if self._tables is None or self._tables.replaceable_R.device != device:
             self._tables = Corruption(self.vocabulary, device)
-            never_V = torch.ones(self.vocabulary.size, dtype=torch.bool, device=device)
-            never_V[self._tables.replaceable_R] = False
-            self._never_V = never_V
         return self._tables
 
 
