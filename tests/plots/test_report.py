@@ -155,3 +155,12 @@ def test_labels_and_the_run_it_was_forked_from_are_in_the_head(view):
     assert "as &lt;i&gt;hoped&lt;/i&gt;" in head
     assert ", base</p>" in head
     assert "forked" not in report_html([view])[: page.index("<main>")]
+
+
+def test_numbers_of_two_networks_have_a_picture_where_there_are_two(view, page):
+    records = [{**record, "precision": 0.5, "generator_loss": 6.0} for record in view.telemetry.scalars]
+    told = report_html([replace(view, telemetry=replace(view.telemetry, scalars=records))])
+    assert 'data-figure="networks"' in told
+    assert "networks/precision" in told
+    assert "networks/recall" not in told
+    assert 'data-figure="networks"' not in page

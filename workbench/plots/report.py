@@ -25,6 +25,7 @@ from workbench.plots.forecast_page import comparison_html, forecast_html
 from workbench.plots.layers import available, layers_figure
 from workbench.plots.loss import LOSS_LINES, loss_figure
 from workbench.plots.page import page_html, place, write_page
+from workbench.plots.scalar import scalar_figure
 from workbench.plots.schedule import schedule_figure
 from workbench.plots.speed import speed_figure
 from workbench.plots.tables import (
@@ -43,7 +44,7 @@ from workbench.store.folder import RunFolder
 from workbench.store.measured import failure, learned_in_words
 from workbench.store.score_table import is_same_but_seed, rows_of
 from workbench.store.view import RunView
-from workbench.telemetry.quantities import PER_LAYER
+from workbench.telemetry.quantities import PER_LAYER, TWO_NETWORKS, scalar
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -162,6 +163,12 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
             f"held-out text{more}.",
         )
     )  # fmt: skip
+    told = [name for name in TWO_NETWORKS if any(name in record for view in views for record in view.telemetry.scalars)]
+    for name in told:
+        figures[f"networks/{name}"] = scalar_figure(views, name)
+    if told:
+        options = {name: scalar(name).label for name in told}
+        places.append(place("networks", options, "How well the generator fills in, and the main network judges."))
     places.append(place("speed", axes, "MFU counts useful work only: real tokens, no padding, no recomputation."))
     for index, view in enumerate(views):
         # Without records of layers the picture still appears, and says that there are none.

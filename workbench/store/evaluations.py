@@ -15,6 +15,7 @@ from typing import Any, Literal
 from workbench.base.errors import RunError
 from workbench.base.json_lines import finite
 from workbench.store.folder import RunFolder, read_object, write_json
+from workbench.telemetry.quantities import SCALARS
 from workbench.telemetry.streams import number
 
 SCHEMA = 2
@@ -130,8 +131,9 @@ def is_part(name: str) -> bool:
 
 
 def score_label(name: str, score: Measured) -> str:
-    """Return the name of a score with its unit, as tables head its row."""
-    return f"{LABELS.get(name, name)} ({score.unit})"
+    """Return the title of a score with its unit, as tables head its row; one without a title goes by its name."""
+    title = LABELS.get(name) or (SCALARS[name].title if name in SCALARS else name)
+    return f"{title} ({score.unit})"
 
 
 def add_scores(folder: RunFolder, step: int, tokens: int, seconds: float, scores: Mapping[str, Measured]) -> None:

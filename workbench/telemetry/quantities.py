@@ -220,6 +220,9 @@ PER_LAYER = {quantity.name: quantity for quantity in QUANTITIES if quantity.per_
 PARTS = {quantity.name.removesuffix("_ms"): quantity.colour for quantity in QUANTITIES if quantity.colour}
 """Parts of a step and their colours, in the order in which they happen."""
 
+TWO_NETWORKS = ("precision", "recall", "corrected", "main_accuracy", "always_real", "generator_loss", "main_loss")
+"""Scalars of objectives with a generator, which a report draws."""
+
 
 def scalar(name: str) -> Quantity:
     """Return the declaration of a scalar; a scheduled knob without one goes by its path in the recipe.
