@@ -163,9 +163,9 @@ def test_compiled_equals_eager(kind: str) -> None:
         ({"architecture": {"kind": "transformers", "model": "bert", "layers": 2, "width": 32, "heads": 2}},
          "'transformers' brings its own; use 'separate'"),
         ({"depth": "grow_width"}, "'grow_width' changes the width of the main network"),
-        ({"execution.compile_scope": "step"}, "has two networks; use 'blocks'"),
-        ({"execution.head": "all"}, "has two networks; use 'labelled'"),
-        ({"execution.padding": "kept"}, "has two networks; use 'removed'"),
+        ({"execution.compile_scope": "step"}, "the objective adds a generator; use 'blocks'"),
+        ({"execution.head": "all"}, "the objective adds a generator; use 'labelled'"),
+        ({"execution.padding": "kept"}, "the objective adds a generator; use 'removed'"),
         ({"optimizer": "sophia"}, "not of objective 'replaced_token'"),
     ],
 )  # fmt: skip

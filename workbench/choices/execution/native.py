@@ -77,6 +77,13 @@ class Native(SavesMemory):
                     "use 'blocks'",
                 )
             yield from whole_step.problems(recipe, self.compile_scope)
+        for name in ("head", "padding"):
+            only = type(self).model_fields[name].default
+            if (value := getattr(self, name)) != only and (added := recipe.objective.added_parts):
+                why = (
+                    f"'{value}' lays out rows for one head, and the objective adds {' and '.join(added)}; use '{only}'"
+                )
+                yield Problem(f"execution.{name}", why)
         yield from self._memory_problems()
         yield from super().problems(recipe)
 

@@ -124,6 +124,10 @@ def problems(recipe: Any, scope: str) -> Iterator[Problem]:
     if recipe.objective.added_parts:
         added = " and ".join(recipe.objective.added_parts)
         yield Problem(path, f"'{scope}' compiles one head and one loss, and the objective adds {added}; {way_out}")
+    if words := getattr(recipe.objective, "sampled_words", 0):
+        yield Problem(
+            path, f"'{scope}' compiles a head over all words, and objective.sampled_words is {words}; {way_out}"
+        )
     if scope != "graphs":
         return
     if moving := sorted(_moving(recipe)):

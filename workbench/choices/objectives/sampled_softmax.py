@@ -42,12 +42,6 @@ class PredictsWords(Objective):
                 f"architecture '{recipe.architecture.kind}' brings a head that computes all words; use 0, or "
                 "architecture 'pre_ln' or 'post_ln'",
             )
-        if self.sampled_words and getattr(recipe.execution, "compile_scope", "blocks") != "blocks":
-            yield Problem(
-                "execution.compile_scope",
-                f"'{recipe.execution.compile_scope}' compiles a head over all words, and objective.sampled_words is "
-                f"{self.sampled_words}; use 'blocks', or 0 sampled words",
-            )
 
 
 def draw_words(count: int, size: int, seed: int, samples_B: Tensor) -> tuple[Tensor, Tensor]:

@@ -52,6 +52,11 @@ class TwoNetworks(Objective):
     )
     main_weight: Scheduled = scheduled_knob(50.0, "weight of the main network's loss beside the generator's", gt=0)
 
+    @property
+    def added_parts(self) -> tuple[str, ...]:
+        """See :attr:`Objective.added_parts`: a network with blocks (B, T, G) -> (B, T, G) of its own."""
+        return ("a generator",)
+
     def generator(self, architecture: Architecture) -> Architecture:
         """Return the generator's architecture: blocks (B, T, G) -> (B, T, G), else made as the main network's."""
         changes: dict[str, Any] = {"layers": self.generator_layers or architecture.layers}
@@ -73,7 +78,7 @@ class TwoNetworks(Objective):
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """A generator larger than the main network (B, T, D), and what two networks cannot be combined with."""
         yield from super().problems(recipe)
-        architecture, execution = recipe.architecture, recipe.execution
+        architecture = recipe.architecture
         if (self.generator_layers or 0) > architecture.layers:
             yield Problem(
                 "objective.generator_layers",
@@ -96,13 +101,6 @@ class TwoNetworks(Objective):
                 f"'{recipe.depth.kind}' changes the width of the main network, and the generator of objective "
                 f"'{self.kind}' takes its own from it; use another depth method",  # type: ignore[attr-defined]
             )
-        for name, only in (("compile_scope", "blocks"), ("head", "labelled"), ("padding", "removed")):
-            if (value := getattr(execution, name, only)) != only:
-                yield Problem(
-                    f"execution.{name}",
-                    f"'{value}' is for one network with one head, and objective '{self.kind}' has two networks; "  # type: ignore[attr-defined]
-                    f"use '{only}'",
-                )
 
     def preview(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Shown]:
         """Return the document (T,) as the generator of a first step reads it; what it fills in needs its weights."""
@@ -175,7 +173,7 @@ class Borrowed(nn.Module):
 
 
 class Filled(NamedTuple):
-    """What the generator has made of rows.
+    """Rows as the generator has filled them in.
 
     Attributes:
         tokens_BT: true tokens but at the selected places, where drawn ones stand.
@@ -204,7 +202,7 @@ class TwoNetworksModel(TrainingModel):
     # The generator is no part of what a plan speaks of, and trains at all times.
     planned = ("backbone.blocks.", "generator.")
     reads_all: ClassVar[bool] = False
-    """Whether :attr:`Filled.states_MG` is wanted."""
+    """True where :attr:`Filled.states_MG` is wanted."""
     # Derived from the vocabulary, so it has no place in a checkpoint; nor has the buffer of what is never drawn.
     _tables: Corruption | None = None
     never_V: Tensor
