@@ -89,13 +89,15 @@ def speeds(recipe: Recipe, rounds: int, steps: int) -> dict[int, dict[str, Any]]
 def score(recipe: Recipe, words: int, steps: int, seed: int) -> float:
     """Return the held-out loss in nats, over all words, of a run of so many steps whose rate falls within them."""
     changed = recipe.with_(objective={"sampled_words": words}, budget=f"{steps} steps").with_(seed=seed)
-    training = _training(changed)
+    prepared = prepare(changed.data, say=lambda line: None)
+    assembled = assemble(changed, prepared)
+    training = Training(changed, assembled)
     compile_ahead(training)
     for _ in range(steps):
         training.step()
     training.settle()
     training.close()
-    return evaluate(changed, training.assembled, training.assembled.heldout).loss
+    return evaluate(changed, assembled, assembled.heldout).loss
 
 
 def _training(recipe: Recipe) -> Training:

@@ -51,8 +51,8 @@ class Gradients:
             for name in names
         }
         for name in self.sums[0].ratios:
-            part, whole = (torch.stack([each.ratios[name][i] for each in self.sums]).sum() for i in (0, 1))
-            means[name] = part / whole.clamp(min=1)
+            wanted, of = (torch.stack([each.ratios[name][i] for each in self.sums]).sum() for i in (0, 1))
+            means[name] = wanted / of.clamp(min=1)
         if len(self.counts) > 1:
             for part, count in self.counts.items():
                 means[part] = torch.stack([each.parts[part] for each in self.sums]).sum() / max(1, count)

@@ -19,6 +19,8 @@ class LinearHead(nn.Module):
         width: of the states, W, where it is another than the embedding's: they are projected first.
     """
 
+    bias: nn.Parameter | None
+
     def __init__(self, embedding: nn.Embedding, tied: bool = True, width: int | None = None) -> None:
         super().__init__()
         # A module inside a tuple is not registered as a child; that is the point.

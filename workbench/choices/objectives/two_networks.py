@@ -132,7 +132,7 @@ class Disentangled(nn.Embedding):
     """
 
     def __init__(self, table: nn.Embedding) -> None:
-        super().__init__(*table.weight.shape, device="meta")
+        super().__init__(table.num_embeddings, table.embedding_dim, device="meta")
         self.weight = table.weight
         self.difference = nn.Parameter(torch.zeros_like(table.weight))
 
@@ -157,8 +157,8 @@ class Borrowed(nn.Module):
         super().__init__()
         self._table, self.num_embeddings = (table,), table.num_embeddings
         own = table.weight.shape[1]
-        self.project = nn.Identity() if width == own else nn.Linear(own, width, bias=False)
-        if width != own:
+        self.project = None if width == own else nn.Linear(own, width, bias=False)
+        if self.project is not None:
             # Rows keep their size.
             nn.init.normal_(self.project.weight, std=own**-0.5)
 
@@ -169,7 +169,8 @@ class Borrowed(nn.Module):
 
     def forward(self, tokens_BT: Tensor) -> Tensor:
         """Projected rows of the table, (B, T) -> (B, T, G), in float32 as those of any table."""
-        return self.project(F.embedding(tokens_BT, self.weight).float()).float()  # type: ignore[no-any-return]
+        rows_BTD = F.embedding(tokens_BT, self.weight).float()
+        return rows_BTD if self.project is None else self.project(rows_BTD).float()  # type: ignore[no-any-return]
 
 
 class Filled(NamedTuple):
