@@ -57,6 +57,8 @@ class TransformHead(LinearHead):
         eps: of the LayerNorm; 1e-12 as published.
     """
 
+    bias: nn.Parameter
+
     def __init__(
         self, embedding: nn.Embedding, tied: bool = True, width: int | None = None, eps: float = 1e-12
     ) -> None:
