@@ -20,6 +20,7 @@ from workbench.experiments.finetune.finetune import Finetuning, finetune
 from workbench.experiments.open import experiment
 from workbench.experiments.reproduce import cells_of
 from workbench.launchers.create import create
+from workbench.models.export import export
 from workbench.plots.report import report_html
 from workbench.recipes.recipe import Recipe
 from workbench.store.evaluations import scores_by_step
@@ -87,13 +88,18 @@ def test_the_best_rate_is_chosen_and_tested_once(begun: Finetuning, encoder: Run
         assert "reviews dev accuracy" in last
     kept = scores_by_step(encoder)[4]
     assert kept["reviews accuracy"].value == result["test"]["trained"]["accuracy"]
-    assert kept["reviews accuracy, untrained"].value == result["test"]["untrained"]["accuracy"]
-    assert kept["reviews accuracy, majority"].count == 40
+    assert kept["reviews accuracy"].count == 40
+    assert kept["reviews accuracy"].beside == {
+        "untrained": result["test"]["untrained"]["accuracy"], "majority": result["baseline"]["accuracy"],
+    }  # fmt: skip
     assert "reviews accuracy: trained" in str(result)
     assert "on 40 test examples, scored once; rates chosen on 16 others" in str(result)
     assert "Result: the test" in begun.report().read_text()
-    assert "reviews accuracy, untrained" in report_html([RunView.read(encoder)])
+    assert "reviews accuracy" in report_html([RunView.read(encoder)])
     assert isinstance(experiment(begun.folder.path), Finetuning)
+    export(encoder, encoder.path.parent / "exported")
+    card = (encoder.path.parent / "exported" / "README.md").read_text()
+    assert f"| reviews accuracy (share) | {result['test']['trained']['accuracy']:.4f} |" in card
     cells = dict(cells_of(begun))
     assert "wb.finetune(encoder, seeds=seeds, **options, runs_dir=runs_dir)" in cells["launch"]
     assert "'rates': [1e-07, 0.005]" in cells["options"]

@@ -35,8 +35,7 @@ def test(plan: FinetuningPlan, now: FinetuningStatus) -> dict[str, Any]:
             if "error" in said:
                 return said
             found[start].append(said["scores"])
-            scores = named(plan.task, said["scores"], said["examples"])
-            scores |= named(plan.task, said["baseline"], said["examples"], f", {kind}")
+            scores = named(plan.task, said["scores"], said["examples"], {kind: said["baseline"]})
             add_scores(folder, said["step"], said["tokens"], said["seconds"], scores)
     by_name = {start: {name: [each[name] for each in of] for name in of[0]} for start, of in found.items()}
     result = {"scores": by_name, "baseline": said["baseline"], "baseline_kind": kind, "examples": said["examples"]}
@@ -57,22 +56,27 @@ def tested(folder: RunFolder) -> dict[str, Any]:
 
 def of_encoder(plan: FinetuningPlan, folder: RunFolder, result: Mapping[str, Any]) -> None:
     """Keep the means over seeds in the run of the encoder, beside those of twin and baseline."""
-    endings = {"trained": "", "untrained": ", untrained"}
-    scores = named(plan.task, result["baseline"], result["examples"], f", {result['baseline_kind']}")
-    for start, of in result["scores"].items():
-        means = {name: fmean(values) for name, values in of.items()}
-        scores |= named(plan.task, means, result["examples"], endings[start])
+    means = {start: {name: fmean(values) for name, values in of.items()} for start, of in result["scores"].items()}
+    trained = means.pop("trained")
+    scores = named(plan.task, trained, result["examples"], {**means, result["baseline_kind"]: result["baseline"]})
     saved = state_of(plan.encoder.checkpoint)
     add_scores(folder, int(saved["step"]), int(saved["tokens"]), float(saved["seconds"]), scores)
 
 
-def named(task: str, scores: Mapping[str, float], count: int, kind: str = "") -> dict[str, Measured]:
+def named(
+    task: str, scores: Mapping[str, float], count: int, others: Mapping[str, Mapping[str, float]]
+) -> dict[str, Measured]:
     """Return scores as a run keeps them, ``boolq accuracy``.
 
     Args:
-        count: examples. kind: behind the name, of what is no model of the run.
+        count: examples. others: what they are held against, each with the same scores.
     """
-    return {f"{task} {name}{kind}": Measured(value, UNITS[name], count, "higher") for name, value in scores.items()}
+    return {
+        f"{task} {name}": Measured(
+            value, UNITS[name], count, "higher", {other: found[name] for other, found in others.items()}
+        )
+        for name, value in scores.items()
+    }
 
 
 def in_words(values: list[float]) -> str:
