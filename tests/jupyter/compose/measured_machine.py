@@ -27,11 +27,14 @@ class Machine:
         self.asked += 1
         if not self.measured:
             assert say is not None
+            assert poll is not None
+            if self.measuring.is_set() and not self.go_on.is_set():
+                poll()
+                say("waiting for another process that measures this machine")
             say("measuring this machine, once")
             self.measuring.set()
             if self.broken:
                 raise WorkbenchError(self.broken)
-            assert poll is not None
             while not self.go_on.wait(0.01):
                 poll()
             self.measured = True

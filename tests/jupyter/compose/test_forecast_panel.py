@@ -13,7 +13,7 @@ import pytest
 
 from tests.forecasting.machine_rates import RATES
 from tests.jupyter.compose.measured_machine import Machine, settled
-from tests.jupyter.live import run_folder
+from tests.jupyter.live import run_folder, until
 from workbench.base.fields import put
 from workbench.choices.data.prepare import prepare
 from workbench.client.run import Run
@@ -117,8 +117,9 @@ def test_runs_that_train_are_not_disturbed_unasked(
     assert len(panel.status.value) <= 150, "with its tags; in the Lab's box two lines stand above the button"
     assert panel.measure in panel.children
     assert panel.sheet not in panel.children
+    machine.measuring.set()  # by another process, which is waited for
     panel.measure.click()
-    assert machine.measuring.wait(60)
+    until(lambda: panel._forecasts.measuring)
     assert panel.measure not in panel.children, "not offered while it measures"
     machine.go_on.set()
     settled(panel)
@@ -173,13 +174,15 @@ def test_measuring_is_not_offered_while_it_goes_on_and_a_run_is_looked_at(
     recipe.with_(seed=7).save(folder.recipe)
     machine.measured = False
     machine.go_on.clear()
+    counted: list[bool] = []
+    panel._forecasts._check_wanted = lambda _recipe, composed, _seconds: counted.append(composed)
     panel.show(recipe)
     assert machine.measuring.wait(60)
     panel.compare(Run(folder))
     assert panel._beside.wait(60)
     assert "has not been measured" in panel.beside.value
-    assert "Measuring this machine" in panel.status.value
     assert panel.measure not in panel.children
+    assert set(counted) == {True}, "one measurement: its seconds are not counted a second time"
     machine.go_on.set()
     settled(panel)
 

@@ -101,6 +101,8 @@ class Forecasts:
 
         def begin(_line: str) -> None:
             nonlocal began, mine
+            if mine:  # it has waited for another process that measures
+                return
             # One click, one measurement: of another mode, later, under other runs, it is asked again. Looking at a run
             # must not start one that nobody has asked for.
             allowed, self.allowed = self.allowed, False
@@ -111,7 +113,8 @@ class Forecasts:
             self._check_wanted(recipe, composed, 0.0)
 
         try:
-            poll = lambda: self._check_wanted(recipe, composed, time.monotonic() - began)  # noqa: E731
+            # Until it may measure, what is told is of whoever measures now.
+            poll = lambda: mine and self._check_wanted(recipe, composed, time.monotonic() - began)  # noqa: E731
             return forecast(recipe, say=begin, poll=poll).to_dict()
         finally:
             # The other thread may be measuring while this one is refused.

@@ -1,4 +1,4 @@
-/* sources sha256:97a6702680734904f12c8e81d9e3c78ca3a3a1f8b864ebeaa4ae29906423feb0
+/* sources sha256:f72ddb8c7ca6a79d67592da5a33bc22acaca9d07a261d2b6a9c126619399b3b6
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

@@ -33,18 +33,20 @@ export const BY_KEY = new Map(COLUMNS.map((column) => [column.key, column]));
 /** Of the boxes and circles before the name. */
 export const PICK_WIDTH = 72;
 // In this order, where there is little room.
-const GIVE_WAY = ["device", "owner", "speed", "note", "tags", "started", "step", "heldout"];
+const GIVE_WAY = ["device", "speed", "note", "tags", "started", "step", "owner", "heldout"];
 
 /** Pixels that a line with these columns takes. */
 export const lineWidth = (columns) => columns.reduce((sum, { width }) => sum + width, PICK_WIDTH);
 
 /**
- * The columns that fit where the user has chosen none.
+ * The columns that fit where the user has chosen none; who owns a run is news where there are two owners.
  * @param {number} width of the table
+ * @param {object[]} rows
  * @param {(column: object) => object} sized a column as wide as it is drawn
  */
-export function fitting(width, sized = (column) => column) {
+export function fitting(width, rows, sized = (column) => column) {
   const fit = new Set(COLUMNS);
+  if (rows.every(({ owner }) => owner === rows[0].owner)) fit.delete(BY_KEY.get("owner"));
   for (const key of GIVE_WAY) if (lineWidth([...fit].map(sized)) > width) fit.delete(BY_KEY.get(key));
   return [...fit].map(({ key }) => key);
 }

@@ -91,7 +91,7 @@ export class View {
   }
 
   get keys() {
-    return (this.look.columns ?? fitting(this.width, this.grouped ? widened : undefined)).filter((key) => columnOf(key, null));
+    return (this.look.columns ?? fitting(this.width, this.session.rows.all, this.grouped ? widened : undefined)).filter((key) => columnOf(key, null));
   }
 
   get watched() {
