@@ -241,8 +241,8 @@ def test_docstrings_begin_with_a_verb_or_their_subject() -> None:
 
 def test_root_names_are_few_and_frozen() -> None:
     assert workbench.__all__ == [
-        "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "finetune", "forecast", "launch",
-        "presets", "race", "runs", "score", "sweep", "tune",
+        "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "fill", "finetune", "forecast",
+        "generate", "launch", "presets", "race", "runs", "score", "sweep", "tune",
     ]  # fmt: skip
     for name in workbench.__all__:
         assert getattr(workbench, name) is not None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from workbench import choices
     from workbench.accelerated.run import accelerate
+    from workbench.client.asking import fill, generate
     from workbench.client.launch import launch
     from workbench.client.run import Run
     from workbench.client.run_list import runs
@@ -36,6 +37,8 @@ _HOMES = {
     "presets": "workbench.recipes.presets",
     "choices": "workbench.choices",
     "finetune": "workbench.experiments.finetune.finetune:finetune",
+    "fill": "workbench.client.asking:fill",
+    "generate": "workbench.client.asking:generate",
     "forecast": "workbench.forecasting.forecast:forecast",
     "launch": "workbench.client.launch:launch",
     "race": "workbench.experiments.race.race:race",
@@ -49,7 +52,8 @@ _HOMES = {
 }
 _COMPOSING = ("Recipe", "presets")
 __all__ = [
-    "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "finetune", "forecast", "launch",
+    "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "fill", "finetune", "forecast",
+    "generate", "launch",
     "presets", "race", "runs", "score", "sweep", "tune",
 ]  # fmt: skip
 

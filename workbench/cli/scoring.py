@@ -9,9 +9,11 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from workbench.base.errors import RunError
 from workbench.base.text import plain_lines, share_done
+from workbench.client.asking import Filled, Generated
 from workbench.client.run import Run
 from workbench.store.score_table import score_rows, score_text
 
@@ -40,6 +42,38 @@ def score(options: argparse.Namespace) -> int:
         print(json.dumps({"run": run.id, "step": rows[0].step, "scores": scores}))
     else:
         print(plain_lines(score_text(rows)))
+    return 0
+
+
+def fill(options: argparse.Namespace) -> int:
+    """Print the likeliest words at a [MASK].
+
+    Raises:
+        RunError: no such run or checkpoint, or no [MASK].
+    """
+    return _asked(options, "fill", text=options.text, top=options.top)
+
+
+def generate(options: argparse.Namespace) -> int:
+    """Print a prompt with its continuation.
+
+    Raises:
+        RunError: no such run or checkpoint, or an objective that continues no text.
+    """
+    knobs = {"tokens": options.tokens, "temperature": options.temperature, "top_k": options.top_k}
+    return _asked(options, "generate", prompt=options.prompt, seed=options.seed, **knobs)
+
+
+def _asked(options: argparse.Namespace, what: str, **arguments: Any) -> int:
+    run = Run(options.run, options.runs)
+    # Here and not in the process beside: this one ends with the answer.
+    asking = importlib.import_module("workbench.scoring.ask")
+    question = {"ask": what, "folder": str(run.folder.path), "arguments": arguments | {"step": options.step}}
+    found = asking.answer(asking.Models(), question)
+    if "error" in found:
+        raise RunError(found["error"])
+    shown = str(Filled(**found)) if what == "fill" else str(Generated(**found))
+    print(json.dumps(found) if options.json else plain_lines(shown))
     return 0
 
 

@@ -329,7 +329,18 @@ def _add_scores(verbs: Any) -> None:
     scoring.take("--fast", "the first 50 pairs of each paradigm, 100 questions, 200 passages alone")
     text = "folder with the files of the benchmarks (else $WORKBENCH_EVAL, else the Hugging Face Hub)"
     scoring.take("--data DIR", text)
-    scoring.take("--step N", "the checkpoint of this step (default: the newest)", type=whole())
+    filling = _run_verb(verbs, "fill", "scoring:fill", "print the likeliest words at the [MASK] of a text")
+    filling.take("text TEXT", "for example 'The [MASK] sat.'")
+    filling.take("--top N", "number of words (default 5)", type=whole(), default=5)
+    going_on = _run_verb(verbs, "generate", "scoring:generate", "let a model continue a text")
+    going_on.take("prompt PROMPT", "its beginning, for example 'Once upon a time'")
+    going_on.take("--tokens N", "at most so many (default 40)", type=whole(), default=40)
+    text = "0 takes the likeliest token, 1 draws as the model says (default 0.8)"
+    going_on.take("--temperature X", text, type=number(), default=0.8)
+    going_on.take("--top-k N", "draw among so many tokens; 0: all (default 40)", type=whole(), default=40)
+    going_on.take("--seed N", "of the draws (default 0)", type=whole(), default=0)
+    for parser in (scoring, filling, going_on):
+        parser.take("--step N", "the checkpoint of this step (default: the newest)", type=whole())
 
 
 def _add_catalogue(verbs: Any) -> None:

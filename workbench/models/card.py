@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.base.text import decimal, many
+from workbench.base.text import many
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.modular import Modular
 from workbench.choices.objectives.two_networks import TwoNetworks
 from workbench.recipes.recipe import Recipe
 from workbench.store.evaluations import is_part, score_label
-from workbench.store.score_table import ScoreRow
+from workbench.store.score_table import ScoreRow, notes_of
 from workbench.telemetry.baselines import References
 from workbench.telemetry.streams import number
 from workbench.training.evaluate import points_until
@@ -95,9 +95,9 @@ def model_card(
 def _scores(rows: Sequence[ScoreRow]) -> str:
     """Return the scores of benchmarks as a section, each with what it is held against; empty without any."""
     whole = [row for row in rows if not is_part(row.name)]
-    lines = [f"| {score_label(row.name, row.score)} | {decimal(row.score.value, 4)} | {row.beside} | "
+    lines = [f"| {score_label(row.name, row.score)} | {row.value} | {row.beside} | "
              f"{row.score.count:,} | {row.over_seeds} |" for row in whole]  # fmt: skip
-    notes = [f"* {row.name}: {row.score.note}." for row in whole if row.score.note]
+    notes = [f"* {note}" for note in notes_of(whole)]
     head = "| score | value | held against | items | over seeds |\n|---|---|---|---|---|\n"
     return f"## Scores\n\n{head}" + "\n".join(lines) + "\n\n" + "\n".join(notes) if whole else ""
 

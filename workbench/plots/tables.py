@@ -57,7 +57,7 @@ def _score_cells(rows: Sequence[ScoreRow]) -> list[tuple[str, list[str]]]:
     return [
         (
             row.name if is_part(row.name) else score_label(row.name, row.score),
-            [decimal(row.score.value, 4), row.beside or UNKNOWN, count(row.score.count), f"{row.step:,}",
+            [row.value, row.beside or UNKNOWN, count(row.score.count), f"{row.step:,}",
              row.over_seeds or UNKNOWN],
         )
         for row in rows

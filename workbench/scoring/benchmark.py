@@ -15,7 +15,7 @@ from workbench.models.export import run_tokenizer
 from workbench.recipes.recipe import Recipe
 from workbench.scoring.reader import Reader
 from workbench.scoring.training_text import Overlap, TrainingText
-from workbench.store.evaluations import Measured, add_scores
+from workbench.store.evaluations import Measured, add_scores, is_part
 from workbench.store.folder import RunFolder, read_object
 from workbench.training.assemble import TrainedModel, build_model
 from workbench.training.restored import restore
@@ -177,7 +177,7 @@ def _measured(benchmark: Benchmark, subject: Subject, overlap: Overlap | None, t
     name, fast = benchmark.name, subject.size == FAST_SIZE
     scores = benchmark.measure(replace(subject, tell=lambda share: tell(name, share)))
     fresh = benchmark.measure(replace(subject.untrained(), tell=lambda share: tell(f"{name}, untrained", share)))
-    return {_called(each, name, fast): _beside(score, fresh.get(each), overlap) for each, score in scores.items()}
+    return {_called(each, name, fast): _beside(each, score, fresh.get(each), overlap) for each, score in scores.items()}
 
 
 def _called(name: str, benchmark: str, fast: bool) -> str:
@@ -185,14 +185,15 @@ def _called(name: str, benchmark: str, fast: bool) -> str:
     return name.replace(benchmark, f"{benchmark}_fast", 1) if fast else name
 
 
-def _beside(score: Measured, fresh: Measured | None, overlap: Overlap | None) -> Measured:
+def _beside(name: str, score: Measured, fresh: Measured | None, overlap: Overlap | None) -> Measured:
     parts = [score.note] if score.note else []
     beside = dict(score.beside)
-    if fresh is not None and fresh.value is not None:
+    # A few items say nothing about a part.
+    whole = not is_part(name)
+    if fresh is not None and fresh.value is not None and (whole or fresh.count == score.count):
         beside = {"untrained": fresh.value, **beside}
-        if fresh.count < score.count:
+        if whole and fresh.count < score.count:
             parts.append(f"untrained: the first {many(fresh.count, 'item')}")
-    # Parts of a benchmark have neither.
-    if overlap is not None and score.note:
+    if overlap is not None and whole:
         parts.append(overlap.words)
     return replace(score, beside=beside, note="; ".join(parts))

@@ -33,6 +33,12 @@ class ScoreRow:
     seeds: tuple[float, ...] = ()
 
     @property
+    def value(self) -> str:
+        """Say the value: shares with four decimals, what is huge with four digits."""
+        value = self.score.value
+        return f"{value:.4g}" if value is not None and abs(value) >= 1e5 else decimal(value, 4)
+
+    @property
     def over_seeds(self) -> str:
         """Say mean and standard deviation over seeds; empty for a single run."""
         if len(self.seeds) < 2:
@@ -84,9 +90,17 @@ def score_text(rows: Iterable[ScoreRow], parts: bool = True) -> str:
     cells += [
         (
             "  " + row.name.partition("/")[2] if is_part(row.name) else score_label(row.name, row.score),
-            decimal(row.score.value, 4), row.beside, f"{row.score.count:,}", f"{row.step:,}", row.over_seeds,
+            row.value, row.beside, f"{row.score.count:,}", f"{row.step:,}", row.over_seeds,
         )
         for row in rows
     ]  # fmt: skip
-    notes = [f"{row.name}: {row.score.note}" for row in rows if row.score.note]
-    return "\n".join([aligned(cells), *notes])
+    return "\n".join([aligned(cells), *notes_of(rows)])
+
+
+def notes_of(rows: Iterable[ScoreRow]) -> list[str]:
+    """Say how scores were measured, once for those that were measured alike."""
+    alike: dict[str, list[str]] = {}
+    for row in rows:
+        if row.score.note:
+            alike.setdefault(row.score.note, []).append(row.name)
+    return [f"{', '.join(names)}: {note}." for note, names in alike.items()]
