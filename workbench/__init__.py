@@ -53,8 +53,7 @@ _HOMES = {
 _COMPOSING = ("Recipe", "presets")
 __all__ = [
     "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "fill", "finetune", "forecast",
-    "generate", "launch",
-    "presets", "race", "runs", "score", "sweep", "tune",
+    "generate", "launch", "presets", "race", "runs", "score", "sweep", "tune",
 ]  # fmt: skip
 
 

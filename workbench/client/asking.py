@@ -16,7 +16,7 @@ from workbench.client.run import Run
 from workbench.launchers.processes import child_environment, module_command
 
 ASK = "workbench.scoring.ask"
-"""What is started by name: it needs torch, and stands below."""
+"""Module that is started by name: it needs torch, and stands below."""
 
 
 @dataclass(frozen=True)
