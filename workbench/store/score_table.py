@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from workbench.base.text import aligned, decimal
-from workbench.store.evaluations import Measured, benchmark_scores, is_part, score_label, scores_by_step
+from workbench.store.evaluations import HELDOUT_LOSS, Measured, benchmark_scores, is_part, score_label, scores_by_step
 from workbench.store.folder import RunFolder, read_object
 
 _NOT_THE_RECIPE = ("seed", "name", "notes")
@@ -66,7 +66,7 @@ def rows_of(scores: Scores, others: Iterable[Scores] = ()) -> list[ScoreRow]:
         scores: of a run by step and name. others: of runs of the same recipe with other seeds.
     """
     seeds = [benchmark_scores(each) for each in others]
-    found = benchmark_scores(scores)
+    found = {name: each for name, each in benchmark_scores(scores).items() if not name.startswith(HELDOUT_LOSS)}
     return [ScoreRow(name, step, score, _values(name, score, seeds)) for name, (step, score) in found.items()]
 
 
