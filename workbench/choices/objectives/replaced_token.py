@@ -27,6 +27,10 @@ class ReplacedToken(TwoNetworks):
 
     kind: Literal["replaced_token"] = "replaced_token"
 
+    def choices_per_token(self) -> int:
+        """1: "replaced" or not, for each of the B * T tokens."""
+        return 1
+
     def build(self, builder: Builder) -> TrainingModel:
         """Return discriminator (B, T, D), its head, and a generator; the builder's seed decides masks and draws."""
         return ReplacedTokenModel(self, builder)

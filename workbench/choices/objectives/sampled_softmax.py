@@ -9,16 +9,19 @@ loss and gradient approach the full ones as k grows (Bengio & Senecal 2008; Jean
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from workbench.choices.architectures.architecture import Architecture
+from workbench.choices.architectures.flops import step_flops
 from workbench.choices.architectures.heads import LinearHead
 from workbench.choices.architectures.modular import Modular
 from workbench.choices.choice import Problem, knob
+from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.draws import WORDS, uniforms
 from workbench.choices.objectives.objective import Objective
 
@@ -32,6 +35,14 @@ class PredictsWords(Objective):
         0, "words drawn per micro-batch that training compares each label with; 0: all words. Scores use all", ge=0,
         le=1 << 20,
     )  # fmt: skip
+
+    def flops(
+        self, architecture: Architecture, vocabulary_size: int, plans: Sequence[LayerPlan], tokens: int, labelled: int,
+        span: float, length: int,
+    ) -> float:  # fmt: skip
+        """Return the useful FLOPs of one step; of sampled words the label and the drawn ones count, not all V."""
+        words = self.sampled_words + 1 if self.sampled_words else vocabulary_size
+        return step_flops(architecture, words, plans, tokens, labelled, span, length)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """A head that cannot be asked for some words (N, K) alone, as one of another library."""

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from workbench.choices.architectures.architecture import Architecture, Backbone
+from workbench.choices.architectures.flops import step_flops
 from workbench.choices.architectures.heads import HEADS
 from workbench.choices.architectures.modular import Modular
 from workbench.choices.choice import Problem, knob
@@ -70,6 +71,28 @@ class TwoNetworks(Objective):
         if getattr(architecture, "pretrained", False):
             changes["pretrained"] = False
         return architecture.model_copy(update=changes)
+
+    def choices_per_token(self) -> int:
+        """Return how many scores the main network gives each of the B * T tokens."""
+        raise NotImplementedError
+
+    def flops(
+        self, architecture: Architecture, vocabulary_size: int, plans: Sequence[LayerPlan], tokens: int, labelled: int,
+        span: float, length: int,
+    ) -> float:  # fmt: skip
+        """Return the useful FLOPs of one step: the main network's on all T tokens, and the generator's."""
+        small = self.generator(architecture)
+        every = [LayerPlan.full(small.layers)] * len(plans)
+        # A shared table (V, D) is as wide as the main network, also where the generator ends in it.
+        shared = architecture.width if self.embeddings != "separate" else small.width
+        wider = 6.0 * labelled * vocabulary_size * (shared - small.width)
+        filling = step_flops(small, vocabulary_size, every, tokens, labelled, span, length) + wider
+        scores = self.choices_per_token()
+        judging = (
+            step_flops(architecture, scores, plans, tokens, tokens, span, length) + 6.0 * tokens * architecture.width**2
+        )
+        # Candidates of every token need the generator's scores, forward only.
+        return filling + judging + (2.0 * tokens * vocabulary_size * shared if scores > 1 else 0.0)
 
     def labelled_fraction(self, progress: Progress) -> float:
         """``mask_rate`` at ``progress``: the share of a row's tokens that the generator predicts."""
