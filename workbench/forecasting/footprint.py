@@ -98,6 +98,11 @@ def _short_model(spec: ModelSpec) -> tuple[TrainingModel, dict[int, int], tuple[
     """A shallow model, how often each of its parameters stands in the deep one, by its id, and the twins of layers."""
     small, _, twins, _ = shortened(spec.architecture)
     model = meta_model(spec._replace(architecture=small))
+    if len(model.stacks()) > 1:
+        # Another network may be as deep as main: only the whole model tells its sizes.
+        layers = spec.architecture.layers
+        model = meta_model(spec._replace(architecture=small.model_copy(update={"layers": layers})))
+        twins = tuple(range(layers))
     times = dict.fromkeys(map(id, model.parameters()), 1)
     for layer, block in enumerate(model.stacks()["main"].blocks):
         times |= dict.fromkeys(map(id, block.parameters()), twins.count(layer))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.choices.architectures.architecture import Architecture
-from workbench.choices.architectures.flops import step_flops
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.optimizers.optimizer import OptimizerChoice
@@ -176,7 +175,8 @@ class Simulator:
         if key not in self._costs:
             architecture, length = self._stage_model(stage)[0].architecture, shape.length
             tokens = shape.part_rows * length
-            flops = step_flops(architecture, self.vocabulary.size, [plan], tokens, labels, length, length)
+            size, objective = self.vocabulary.size, self.recipe.objective
+            flops = objective.flops(architecture, size, [plan], tokens, labels, length, length)
             self._costs[key] = flops, self._seconds(stage, plan, shape, labels)
         return self._costs[key]
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from workbench.choices.architectures.architecture import Architecture
-from workbench.choices.architectures.flops import count_parameters, step_flops
+from workbench.choices.architectures.flops import count_parameters
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
@@ -100,12 +100,10 @@ class AssembledRecipe(Assembled):
         return step_batch(self.order.of_length(shape.length), 0, shape).parts[0]
 
     def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], labelled: int) -> float:
-        """See :func:`workbench.choices.architectures.flops.step_flops`."""
+        """See :meth:`workbench.choices.objectives.objective.Objective.flops`."""
         length = batch.parts[0].tokens_BT.shape[1]
-        # Sampled words are all that the head computes, beside the label.
-        words = getattr(self.model.choice, "sampled_words", 0) + 1
-        words = words if words > 1 else self.vocabulary.size
-        return step_flops(self.architecture, words, plans, batch.tokens, labelled, batch.span, length)
+        objective, size = self.model.choice, self.vocabulary.size
+        return objective.flops(self.architecture, size, plans, batch.tokens, labelled, batch.span, length)
 
 
 def assemble(recipe: Recipe, prepared: PreparedData, engine: Engine | None = None) -> AssembledRecipe:

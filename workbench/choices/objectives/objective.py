@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from workbench.base.errors import RecipeError
 from workbench.choices.architectures.architecture import Architecture, Backbone
+from workbench.choices.architectures.flops import step_flops
 from workbench.choices.choice import Choice, Problem
 from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
@@ -306,6 +307,22 @@ class Objective(Choice):
             seed: another one draws anew.
         """
         return [Shown(token, "read") for token in tokens]
+
+    def flops(
+        self,
+        architecture: Architecture,
+        vocabulary_size: int,
+        plans: Sequence[LayerPlan],
+        tokens: int,
+        labelled: int,
+        span: float,
+        length: int,
+    ) -> float:
+        """Return the useful FLOPs of one step; arguments as for ``step_flops``, rows of T = ``length``.
+
+        An objective with several networks sums over them here, each with the head and the labels that it has.
+        """
+        return step_flops(architecture, vocabulary_size, plans, tokens, labelled, span, length)
 
     def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float | None:
         """The lowest training loss in nats that a model without context can reach, where it can copy what is asked for.
