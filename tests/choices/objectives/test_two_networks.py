@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from tests.choices.objectives.test_token_prediction import START, VOCABULARY, batch_of
 from workbench.base.errors import RecipeError
+from workbench.choices.architectures.pre_ln import PreLN
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.corruption import Corruption
 from workbench.choices.objectives.objective import Builder
@@ -153,6 +155,17 @@ def test_compiled_equals_eager(kind: str) -> None:
         model(batch_of(), PLAN, START).over({"generator_loss": 6, "main_loss": 48}, {"main_loss": 50.0}).backward()
     for (name, one), other in zip(eager.named_parameters(), compiled.parameters(), strict=True):
         torch.testing.assert_close(other.grad, one.grad, atol=1e-4, rtol=1e-3, msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_flops_are_those_of_both_networks(kind: str) -> None:
+    """Against torch's counter; look-ups are no products, so a table that is projected counts a little more."""
+    model, batch = two(kind, {"width": 64, "heads": 4}), batch_of(rows=8)
+    architecture, counts = PreLN(layers=2, width=64, heads=4), model.counts(batch, START)
+    with FlopCounterMode(display=False) as counter:
+        model(batch, PLAN, START).over(counts, model.weights(START)).backward()
+    found = model.choice.flops(architecture, VOCABULARY.size, [PLAN], 128, counts["generator_loss"], 16, 16)
+    assert found == pytest.approx(counter.get_total_flops(), rel=0.06)
 
 
 @pytest.mark.parametrize(
