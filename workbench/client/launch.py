@@ -61,6 +61,7 @@ def launch(
         say: called with a line if the run waits or shares the machine, and for each thing to know about its text.
 
     Raises:
+        DataError: the text has been prepared, and is none for the objective.
         RecipeError: not a recipe, the name is not a legal one, parts of the recipe were the user's own objects,
             ``initial`` is not a complete checkpoint, or this machine cannot execute it, or lacks its text or tokenizer.
         RunError: no such launcher, no such priority, ``run_id`` exists, the runs folder cannot be written to (for
@@ -75,6 +76,7 @@ def launch(
     check_recipe(recipe, "launch")
     recipe.check_whole()
     recipe.check_text_here()
+    _check_prepared(recipe)
     recipe = recipe.located()
     priority = checked_priority(priority)
     knobs = {} if queue else {"wait": False}
@@ -94,6 +96,15 @@ def launch(
     told = None if say is None else lambda line: say(f"{folder.id}: {line}")
     start(folder, lock, launcher, say=told)
     return Run(folder)
+
+
+def _check_prepared(recipe: Recipe) -> None:
+    """Refuse text that the objective cannot use, where it was prepared already; else its trainer does."""
+    if recipe.objective.reads_text:
+        from workbench.choices.data.prepare import is_prepared, prepare
+
+        if is_prepared(recipe.data):
+            recipe.objective.check_data(prepare(recipe.data, say=lambda line: None))
 
 
 def unused_name(name: str, root: Path) -> str:

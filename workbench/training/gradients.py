@@ -55,7 +55,9 @@ class Gradients:
             means[name] = wanted / of.clamp(min=1)
         if len(self.counts) > 1:
             for part, count in self.counts.items():
-                means[part] = torch.stack([each.parts[part] for each in self.sums]).sum() / max(1, count)
+                # The whole has the name "loss" in telemetry.
+                name = "token_loss" if part == "loss" else part
+                means[name] = torch.stack([each.parts[part] for each in self.sums]).sum() / max(1, count)
         return means
 
     def _labels_of(self, metric: str) -> int:

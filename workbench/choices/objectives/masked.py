@@ -8,10 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from workbench.base.errors import DataError
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.choice import Problem, knob
+from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.corruption import Corruption, Picks, labels_per_row
@@ -20,6 +22,14 @@ from workbench.choices.objectives.groups import Selection
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, TrainingModel
 from workbench.choices.objectives.preview import Shown, row_of, shown
 from workbench.choices.objectives.sampled_softmax import PredictsWords
+from workbench.choices.objectives.sentence_pairs import (
+    PairedRows,
+    Sentence,
+    SentenceHead,
+    changed,
+    check_sentences,
+    pairs_of,
+)
 from workbench.choices.objectives.span_boundary import SpanBoundary, edges_of
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Budget, Progress
@@ -50,6 +60,10 @@ class Masked(PredictsWords):
     span_boundary: bool = knob(
         False, "predict the tokens of a span once more, from the two tokens around it and their places (SpanBERT)"
     )
+    sentence: Sentence = knob(
+        "none", "tell whether two segments are swapped (order: ALBERT), or of two documents (next: BERT)"
+    )
+    sentence_weight: Scheduled = scheduled_knob(1.0, "weight of the sentence part of the loss", ge=0, le=100)
 
     def build(self, builder: Builder) -> TrainingModel:
         """Return a backbone, states (B, T, D), with a head; the builder's seed decides every mask."""
@@ -57,8 +71,17 @@ class Masked(PredictsWords):
 
     @property
     def added_parts(self) -> tuple[str, ...]:
-        """``span_boundary`` where it is on: its loss is over the same slots, (N,), with weight 1."""
-        return ("span_boundary",) if self.span_boundary else ()
+        """``span_boundary``, over the slots (N,), and ``sentence``, over the rows (B,), where they are on."""
+        return ("span_boundary",) * self.span_boundary + ("sentence",) * (self.sentence != "none")
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether :meth:`check_data` has anything to look for in rows (B, T)."""
+        return self.selection != "token" or self.sentence != "none"
+
+    def arrange(self, order: RowOrder, vocabulary: Vocabulary) -> RowOrder:
+        """Return rows (B, T) with a pair of segments in each, where the sentence part is on."""
+        return order if self.sentence == "none" else PairedRows(order, vocabulary, self.sentence)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """A span-boundary head without spans: slots (N,) that stand alone have no span around them."""
@@ -76,12 +99,14 @@ class Masked(PredictsWords):
         if self.added_parts and layout != {"head": "labelled", "padding": "removed"}:
             yield Problem(
                 "execution.head" if layout["head"] != "labelled" else "execution.padding",
-                "a span-boundary head knows the edges of spans in packed rows alone; set execution.head to 'labelled' "
-                "and execution.padding to 'removed', or objective.span_boundary to false",
+                "the parts that the objective adds are known in packed rows alone; set execution.head to 'labelled' "
+                f"and execution.padding to 'removed', or leave out {' and '.join(self.added_parts)}",
             )
 
     def check_data(self, prepared: PreparedData) -> None:
         """Refuse words, spans (N,) of words and n-grams where the vocabulary does not say where a word begins."""
+        if self.sentence != "none":
+            check_sentences(prepared.train, prepared.vocabulary, self.sentence)
         pieces = prepared.vocabulary.pieces
         if self.selection != "token" and pieces is not None and not pieces.mark:
             raise DataError(
@@ -138,22 +163,29 @@ class MaskedModel(TokenPrediction):
         self._tables: dict[torch.device, Corruption] = {}
         width = self.backbone.embedding.weight.shape[1]
         self.boundary = SpanBoundary(width) if choice.span_boundary else None
+        self.sentences = SentenceHead(width) if choice.sentence != "none" else None
 
     def counts(self, batch: Batch, progress: Progress) -> dict[str, int]:
         """Return the labels of rows (B, T): as many as slots, or all ordinary tokens where these are fewer.
 
         Of words, spans and n-grams as many as whole words leave: the pick of the step, made once more.
         """
+        added: dict[str, int] = {}
+        if self.sentences is not None:
+            added["sentence"] = int(pairs_of(batch, self.vocabulary.sep)[1].sum())
         if self.choice.selection != "token":
             picks = self._pick(batch, progress)
-            counts = {"loss": int(picks.counts_BK.sum())}
             if self.boundary is not None:
-                counts["span_boundary"] = int(edges_of(batch, picks).counts_N.sum())
-            return counts
+                added = {"span_boundary": int(edges_of(batch, picks).counts_N.sum())} | added
+            return {"loss": int(picks.counts_BK.sum())} | added
         special = batch.tokens_BT.new_tensor(self.vocabulary.special)
         ordinary_B = torch.isin(batch.tokens_BT, special, invert=True).sum(1)
         slots = labels_per_row(batch.tokens_BT.shape[1], at(self.choice.mask_rate, progress))
-        return {"loss": int(ordinary_B.clamp(max=slots).sum())}
+        return {"loss": int(ordinary_B.clamp(max=slots).sum())} | added
+
+    def weights(self, progress: Progress) -> dict[str, float]:
+        """Return the weight of the sentence part, whose labels are rows (B,); the others weigh 1."""
+        return {} if self.sentences is None else {"sentence": at(self.choice.sentence_weight, progress)}
 
     def labelled(self, batch: Batch, progress: Progress) -> Labelled:
         """Return corrupted rows (B, T) at the rate of ``progress``, with as many slots as ``slots_per_row`` says."""
@@ -161,20 +193,33 @@ class MaskedModel(TokenPrediction):
         return corrupted(self.choice, self._corrupt(batch), batch, progress, self.seed)
 
     def forward(self, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
-        """Return the nats of tokens (B, T) summed over labels, once more from the edges of spans where asked for."""
-        if self.boundary is None:
+        """Return the nats of tokens (B, T) summed over labels, and those of the parts that were asked for."""
+        if self.boundary is None and self.sentences is None:
             return super().forward(batch, plan, progress)
-        picks = self._pick(batch, progress)
-        edges, always_mask = edges_of(batch, picks), self.choice.corruption == "all_mask"
-        seen = self._corrupt(batch).show(batch, picks, self.seed, always_mask, together=True)
+        picks, always_mask = self._pick(batch, progress), self.choice.corruption == "all_mask"
+        together = self.choice.selection == "span"
+        seen = self._corrupt(batch).show(batch, picks, self.seed, always_mask, together)
         assert seen.index_N is not None
-        index_M = torch.cat([seen.index_N, edges.left_N, edges.right_N])
-        x_ND, left_ND, right_ND = self.backbone(seen.tokens_BT, batch, plan, index_M).chunk(3)
-        loss = self.loss_of(*self.scores(x_ND, seen.labels_N, seen.weight_N, batch))
-        y_ND = self.boundary(left_ND, right_ND, edges.place_N)
-        nats, hits = self._score_region(y_ND, seen.labels_N, edges.counts_N.float())
-        parts = loss.parts | {"span_boundary": nats}
-        return Loss(parts, loss.metrics | {"span_boundary_accuracy": hits.detach()})
+        index = [seen.index_N]
+        if self.boundary is not None:
+            edges = edges_of(batch, picks)
+            index += [edges.left_N, edges.right_N]
+        if self.sentences is not None:
+            first_B, paired_B = pairs_of(batch, self.vocabulary.sep)
+            index.append(first_B)
+        # All places in one pass; the last block computes them alone.
+        states = self.backbone(seen.tokens_BT, batch, plan, torch.cat(index)).split([len(each) for each in index])
+        loss = self.loss_of(*self.scores(states[0], seen.labels_N, seen.weight_N, batch))
+        if self.boundary is not None:
+            y_ND = self.boundary(states[1], states[2], edges.place_N)
+            nats, _ = self._score_region(y_ND, seen.labels_N, edges.counts_N.float())
+            loss.parts["span_boundary"] = nats
+        if self.sentences is not None:
+            logits_B2, labels_B = self.sentences(states[-1]).float(), changed(batch, self.seed)
+            nats_B = F.cross_entropy(logits_B2, labels_B, reduction="none")
+            loss.parts["sentence"] = (nats_B * paired_B).sum()
+            loss.metrics["sentence_accuracy"] = ((logits_B2.argmax(-1) == labels_B) & paired_B).sum().float()
+        return loss
 
     def lay_out(self, head: str, padding: str) -> None:
         """See :meth:`TrainingModel.lay_out`; edges (N,) of spans are known in packed rows (B, T) alone."""

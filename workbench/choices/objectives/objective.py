@@ -14,6 +14,7 @@ from workbench.base.errors import RecipeError
 from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.architectures.flops import step_flops
 from workbench.choices.choice import Choice, Problem
+from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.preview import Shown
@@ -262,6 +263,15 @@ class Objective(Choice):
         Engines and optimizers that know one head and one mean refuse a recipe that has any.
         """
         return ()
+
+    @property
+    def reads_text(self) -> bool:
+        """True where :meth:`check_data` looks at the text of rows (B, T): a launch asks it where text is prepared."""
+        return False
+
+    def arrange(self, order: RowOrder, vocabulary: Vocabulary) -> RowOrder:
+        """Return the order of the rows (B, T) that training reads: this one, or one that lays out its rows anew."""
+        return order
 
     def check_data(self, prepared: PreparedData) -> None:
         """Refuse prepared text whose rows (B, T) this objective cannot be trained on.
