@@ -12,6 +12,7 @@ from workbench.base.errors import RecipeError, RunError
 from workbench.client.run import Run
 from workbench.store.checkpoints import checkpoints, duplicate, problem_with, state_of
 from workbench.store.folder import RunFolder, read_object, write_json
+from workbench.store.labels import name_of
 
 if TYPE_CHECKING:
     from workbench.recipes.recipe import Recipe
@@ -77,7 +78,12 @@ class Encoder:
     @property
     def name(self) -> str:
         """Its name for people."""
-        return Path(self.folder).name if self.step is None else f"{Path(self.folder).name} step {self.step}"
+        return Path(self.folder).name if self.run is None else f"{name_of(self.run)} step {self.step}"
+
+    @property
+    def described(self) -> str:
+        """Folder of the model, or id of the run and step: what the recipe of a fine-tuned run keeps."""
+        return self.folder if self.run is None else f"{self.run.id} step {self.step}"
 
     @property
     def run(self) -> RunFolder | None:

@@ -142,7 +142,7 @@ def plan_finetuning(
     examples = Examples(task=files.name, paths=files.paths, form=files.form, text=files.text, label=files.label,
                         score=files.score, limit=limit)  # fmt: skip
     splits = examples.splits()
-    objective = _objective(files.form, splits) | {"encoder": encoder.name}
+    objective = _objective(files.form, splits) | {"encoder": encoder.described}
     starts = ["trained", "untrained"] if untrained else ["trained"]
     count = len(splits["train"])
     recipes = {start: _recipe(encoder, examples, objective, start, count, asked) for start in starts}
