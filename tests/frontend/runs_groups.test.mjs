@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { BY_KEY, columnOf, knobKey, sorted } from "../../workbench/jupyter/frontend/src/runs/columns.js";
+import { BY_KEY, columnOf, knobKey, scoreKey, scoreNames, sorted } from "../../workbench/jupyter/frontend/src/runs/columns.js";
 import { whole } from "../../workbench/jupyter/frontend/src/format.js";
 import { filterOf, Knobs } from "../../workbench/jupyter/frontend/src/runs/filter.js";
 import { BY_RECIPE, experimentName, experimentOf, groupsOf, isExperiment, shared, statsOf, statText, widened, withExperiments } from "../../workbench/jupyter/frontend/src/runs/groups.js";
@@ -159,4 +159,14 @@ test("a group whose runs trained for different lengths says so", () => {
   const knobs = (amounts) => new Knobs({ runs: ["s", "always", "never"], same: { "optimizer.lr": 0.1, "budget.unit": "seconds" }, differ: { "budget.amount": amounts } });
   assert.equal(groupsOf(STEERED, LR, knobs([150, 20, 20]))[0].unlike, "unlike budgets: 20 seconds, 150 seconds");
   assert.equal(groupsOf(STEERED, LR, new Knobs({ runs: ["s", "always", "never"], same: { "optimizer.lr": 0.1, "budget.amount": 20, "budget.unit": "seconds" }, differ: {} }))[0].unlike, "");
+});
+
+test("scores of benchmarks are columns, with mean and spread over seeds", () => {
+  const rows = [row("a", 3, { scores: { blimp: 0.7 } }), row("b", 2, { scores: { blimp: 0.8, lambada: 0.1 } }), row("c", 1)];
+  assert.deepEqual(scoreNames(rows), ["blimp", "lambada"]);
+  const column = columnOf(scoreKey("blimp"), null);
+  assert.deepEqual(rows.map((each) => column.text(each)), ["0.7000", "0.8000", ""]);
+  assert.deepEqual(sorted(rows, { key: column.key, direction: column.first }).map(({ id }) => id), ["b", "a", "c"]);
+  const { mean, spread, count } = statsOf(rows).get(column.key);
+  assert.deepEqual([column.mean(mean), spread.toFixed(3), count], ["0.7500", "0.071", 2]);
 });

@@ -15,8 +15,10 @@ from tests.jupyter.kernel import live_kernel
 from tests.jupyter.live import run_folder
 from tests.plots.synthetic import trained
 from workbench.base.errors import RunError, WorkbenchError
+from workbench.client.summary import summary
 from workbench.experiments import open as opening
 from workbench.jupyter.comparison import compare
+from workbench.store.evaluations import Measured, add_scores
 from workbench.store.folder import RunFolder, read_json, write_json
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -50,6 +52,17 @@ def test_rows_have_results_and_the_knobs_that_differ(compared: Any) -> None:
     assert first["heldout_loss"] == compared.runs[0].result.heldout_loss
     assert (first["optimizer.lr"], second["optimizer.lr"]) == (0.1, 0.2)
     assert compared.knobs == {"optimizer.lr": [0.1, 0.2]}
+
+
+def test_rows_have_the_scores_that_one_of_the_runs_has(compared: Any) -> None:
+    folder = compared.runs[0].folder
+    scores = {"blimp": Measured(0.75, "share", 8, "higher"), "blimp/npi": Measured(0.5, "share", 4, "higher")}
+    add_scores(folder, 40, 1, 1.0, scores)
+    assert [row["blimp"] for row in compared.rows] == [0.75, None]
+    assert "blimp/npi" not in compared.rows[0], "a part of a benchmark is no column"
+    assert summary(folder)["scores"] == {"blimp": 0.75}
+    assert summary(compared.runs[1].folder)["scores"] == {}
+    assert re.search(r"^blimp \(share\) +0\.7500 at step 40 +-$", repr(compared), re.MULTILINE)
 
 
 def test_frame_is_a_table_of_pandas_or_says_how_to_get_it(compared: Any, monkeypatch: pytest.MonkeyPatch) -> None:

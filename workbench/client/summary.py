@@ -13,6 +13,7 @@ from typing import Any
 from workbench.base.text import plain, share_done
 from workbench.launchers.queue.outlook import place_of, queued_text
 from workbench.launchers.queue.ticket import OWNER_VARIABLE
+from workbench.store.evaluations import benchmark_scores, is_part, scores_by_step
 from workbench.store.folder import RunFolder, read_object, stamp_in
 from workbench.store.labels import name_of, read_labels
 from workbench.store.missing_text import NamedText
@@ -74,8 +75,8 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         when: ``owner`` (:func:`owner_of`), ``host``, ``device`` (words), ``launched`` and ``started`` (Unix seconds at
         which its folder was made, and at which it began to train; None when nothing tells, or it has not). What people
         said: ``tags`` (list), ``notes``; of which race, sweep or tuning it is: ``experiment``, empty for any other;
-        when the trainer wrote its knobs last: ``knobs_written``, None before; and of a fork ``parent``: ``{"run",
-        "step"}``, else None. Of one that waits for its turn :func:`queue_facts`.
+        newest ``scores`` of benchmarks by name; when the trainer wrote its knobs last: ``knobs_written``, None before;
+        and of a fork ``parent``: ``{"run", "step"}``, else None. Of one that waits for its turn :func:`queue_facts`.
     """
     # One reading for the whole row: a status beside the step of another moment would contradict it.
     state = state or read_state(folder)
@@ -98,6 +99,7 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         "tags": list(labels.tags),
         "notes": labels.notes,
         "experiment": experiment_of(folder.id, labels.tags),
+        "scores": _scores(folder),
         "knobs_written": knobs_written(folder),
         "parent": None if origin is None else {"run": origin.run, "step": origin.step},
         **queue_facts(folder, status),
@@ -108,6 +110,12 @@ def numbers(state: RunState) -> dict[str, Any]:
     """Return the facts that are numbers of a state."""
     names = ("progress", "step", "loss", "heldout_loss", "tokens_per_second")
     return {name: getattr(state, name) for name in names}
+
+
+def _scores(folder: RunFolder) -> dict[str, float]:
+    # Those of benchmarks alone, which have a file of their own.
+    found = benchmark_scores(scores_by_step(folder, {}))
+    return {name: score.value for name, (_, score) in found.items() if score.value is not None and not is_part(name)}
 
 
 def knobs_written(folder: RunFolder) -> float | None:

@@ -15,6 +15,7 @@ from workbench.client.run_list import select
 from workbench.client.titles import titled, titles
 from workbench.launchers.report import report
 from workbench.store.effective_knobs import effective_knobs
+from workbench.store.evaluations import is_part
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.measured import memory_for_training
 from workbench.store.result import frame
@@ -77,14 +78,19 @@ class Comparison:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One mapping per run: what it achieved (see ``run.result``), and the knobs that differ, by dotted path.
+        """One mapping per run: what it achieved, its scores by name, and the knobs that differ, by dotted path.
 
         ``memory_for_training_gib``: at most, beyond what its process held before there was a model.
         """
         knobs = self.knobs
-        results = ({**run.result, "memory_for_training_gib": memory_for_training(run.view())} for run in self.runs)
+        results = [{**run.result, "memory_for_training_gib": memory_for_training(run.view())} for run in self.runs]
+        scores = dict.fromkeys(name for result in results for name in result["scores"] if not is_part(name))
         return [
-            {**{name: result[name] for name in _NUMBERS}, **{path: values[place] for path, values in knobs.items()}}
+            {
+                **{name: result[name] for name in _NUMBERS},
+                **{name: result["scores"].get(name, {}).get("value") for name in scores},
+                **{path: values[place] for path, values in knobs.items()},
+            }
             for place, result in enumerate(results)
         ]
 

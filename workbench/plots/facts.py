@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from workbench.base.text import UNKNOWN, count, decimal
@@ -50,3 +51,10 @@ def facts(view: RunView) -> dict[str, str]:
             if not is_part(name)
         },
     }
+
+
+def facts_side_by_side(views: Sequence[RunView]) -> dict[str, list[str]]:
+    """Return the rows of several runs' table: label -> value of each; a score may be one run's alone."""
+    columns = [facts(view) for view in views]
+    labels = dict.fromkeys(label for column in columns for label in column)
+    return {label: [column.get(label, UNKNOWN) for column in columns] for label in labels}

@@ -26,7 +26,7 @@ from workbench.plots.curves import (
     speed_curve,
     x_at_steps,
 )
-from workbench.plots.facts import facts
+from workbench.plots.facts import facts, facts_side_by_side
 from workbench.plots.layers_static import ENTRIES, Activity, draw_update_ratio, mark_stages, small_png
 from workbench.plots.levels import level_text, levels_of, loss_range
 from workbench.plots.palette import matplotlib_text, placed
@@ -140,13 +140,12 @@ def has_curves(view: RunView) -> bool:
 def facts_html(views: Sequence[RunView]) -> str:
     """Return the table of :func:`summary_html` alone, errors of failed runs above it."""
     _require(views)
-    columns = [facts(view) for view in views]
     names = "".join(f'<th scope="col" style="{_CELL}">{html.escape(plain(view.name))}</th>' for view in views)
     rows = "".join(
         f'<tr><th scope="row" style="{_CELL};font-weight:normal">{html.escape(label)}</th>'
-        + "".join(f'<td style="{_CELL}">{html.escape(column[label])}</td>' for column in columns)
+        + "".join(f'<td style="{_CELL}">{html.escape(value)}</td>' for value in values)
         + "</tr>"
-        for label in columns[0]
+        for label, values in facts_side_by_side(views).items()
     )
     errors = "".join(
         f'<p role="alert"><strong>{html.escape(plain(view.name))} {html.escape(view.status)}:</strong> '
@@ -163,10 +162,8 @@ def facts_html(views: Sequence[RunView]) -> str:
 def summary_text(views: Sequence[RunView]) -> str:
     """Return the facts as plain text, one column per run, errors below."""
     _require(views)
-    columns = [facts(view) for view in views]
-    labels = list(columns[0])
     table = [["", *(plain(view.name) for view in views)]]
-    table += [[label, *(column[label] for column in columns)] for label in labels]
+    table += [[label, *values] for label, values in facts_side_by_side(views).items()]
     lines = [aligned(table)]
     lines += [f"{plain(view.name)} {view.status}: {plain_lines(failure(view))}" for view in views if failure(view)]
     return "\n".join(lines)

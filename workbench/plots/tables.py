@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.base.fields import by_axis, differences, flatten
 from workbench.base.text import UNKNOWN, count, decimal, plain, utc
 from workbench.plots.curves import heldout_curve, heldout_scores, x_at_steps
-from workbench.plots.facts import facts
+from workbench.plots.facts import facts_side_by_side
 from workbench.plots.plan_rows import COLUMNS, plan_rows
 from workbench.store.effective_knobs import EffectiveKnobs
 from workbench.store.evaluations import is_part, score_label
@@ -29,15 +29,13 @@ LAUNCHED = EffectiveKnobs()
 
 def result_table(views: Sequence[RunView]) -> str:
     """Return the facts of every run; with several runs also each speed as a multiple of the first one's."""
-    columns = [facts(view) for view in views]
-    labels = dict.fromkeys(label for column in columns for label in column)
-    rows = [(label, [column.get(label, UNKNOWN) for column in columns]) for label in labels]
+    rows = [*facts_side_by_side(views).items()]
     # The first run given is the baseline, as it has the first colour in the pictures.
     first = measured(views[0], "tokens_per_second")
     if len(views) > 1 and first:
         speeds = [measured(view, "tokens_per_second") for view in views]
         ratios = ["-" if speed is None else f"{speed / first:.2f}x" for speed in speeds]
-        rows.insert(1 + list(columns[0]).index("tokens/s"), ("tokens/s against the first", ratios))
+        rows.insert(1 + [label for label, _ in rows].index("tokens/s"), ("tokens/s against the first", ratios))
     return table([view.name for view in views], rows)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import html
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import ipywidgets
 import traitlets
 
 from workbench.base.errors import RunError
-from workbench.client import run_list
 from workbench.client.fork import fork
 from workbench.client.fork_point import ForkPoint
 from workbench.client.launch import launch
@@ -23,7 +21,6 @@ from workbench.jupyter.compose.composer import Composer
 from workbench.jupyter.compose.composition import State
 from workbench.jupyter.compose.forecast_panel import ForecastPanel
 from workbench.jupyter.compose.forecasts import TRAINING
-from workbench.jupyter.compose.recipe_text import as_html
 from workbench.jupyter.compose.sources import RUN, default_recipe, recipe_of
 from workbench.jupyter.headless import headless
 from workbench.jupyter.lab.experiments import LabExperiments
@@ -32,7 +29,8 @@ from workbench.jupyter.lab.frame import Frame
 from workbench.jupyter.lab.held_widgets import close_held
 from workbench.jupyter.lab.launch_question import question, same_running
 from workbench.jupyter.lab.race_form import RaceForm
-from workbench.jupyter.lab.without_page import text_of
+from workbench.jupyter.lab.try_view import TryView
+from workbench.jupyter.lab.without_page import html_of, text_of
 from workbench.jupyter.light_widgets import light
 from workbench.jupyter.page import Page
 from workbench.jupyter.runs.named_experiments import name_of
@@ -52,10 +50,10 @@ from workbench.store.folder import runs_root
 WATCHED_AT_MOST = 8
 HOLD_AFTER_SECONDS = 5.0
 """Before a trainer is held ready: until then the page has the cores."""
-_LAUNCH_KEYS = "Ctrl+Enter"
-_PARTS = ("composer", "forecast", "table", "launch_button", "race_button", "race_form", "forking", "frame", "monitor",
-          "experiments", "_watch")  # fmt: skip
 _OPEN_AGAIN = "open the notebook in JupyterLab and run this cell again to use it."
+_LAUNCHES = "train this recipe in the background (Ctrl+Enter)"
+_PARTS = ("composer", "forecast", "table", "launch_button", "race_button", "race_form", "forking", "frame", "monitor",
+          "experiments", "try_view", "_watch")  # fmt: skip
 
 
 class Lab(ipywidgets.Box):
@@ -72,7 +70,7 @@ class Lab(ipywidgets.Box):
 
     Attributes:
         composer: the forms. forecast: of what they say. table: the runs. monitor: what is watched. experiments: a race
-            or sweep in its place. All five are made when they are first asked for, which a live Lab does at once.
+            or sweep in its place. try_view: the watched runs are asked. Each is made when it is first asked for.
         forking: the checkpoint that the composed recipe will go on from, or none.
         kept: all that a new kernel needs to show the same again (:meth:`restore`), as JSON; follows every change.
 
@@ -88,8 +86,7 @@ class Lab(ipywidgets.Box):
     ) -> None:
         self._recipe, self._runs_dir = recipe, runs_dir
         self._live = not headless() if live is None else live
-        self._displayed = False
-        self._sure, self._launched = "", False
+        self._displayed, self._sure, self._launched = False, "", False
         self._keepsake = SavedPicture(self._saved_html, publish, "while it was open")
         super().__init__()
         if recipe is not None:
@@ -110,6 +107,7 @@ class Lab(ipywidgets.Box):
     def watch(self, runs: list[Run]) -> None:
         """Show these runs on the right, at most :data:`WATCHED_AT_MOST` of them."""
         self.monitor.watch(runs[:WATCHED_AT_MOST])
+        self.try_view.offer(self.monitor.runs)
 
     def fork(self, run_id: str) -> None:
         """Open a run's recipe in the composer, to be edited and gone on with from its newest checkpoint.
@@ -144,6 +142,7 @@ class Lab(ipywidgets.Box):
         self.monitor.places = before.get("places", {})  # each run keeps its colour
         self.table.watched = [run_id for run_id in before["watched"] if run_id in there]
         self.table.experiment = before.get("experiment", "")
+        self.try_view.pinned = before.get("pinned", [])
 
     def close(self) -> None:
         """Stop reading and leave the page, with everything in it; no run is touched."""
@@ -177,9 +176,7 @@ class Lab(ipywidgets.Box):
     def _saved_html(self) -> str:
         """Return what is watched, the recipe that is composed and the runs, without scripts."""
         picture = self.monitor.summary_html() if self.monitor.runs else ""
-        found = run_list.runs(self._runs_dir)
-        listed = f"<p><strong>Runs in {html.escape(str(found.root))}</strong></p>{found._repr_html_()}"
-        return f"{picture}{as_html(self.composer.recipe)}{listed}"
+        return picture + html_of(self.composer.recipe, self._runs_dir)
 
     def _fill(self) -> None:
         """Make everything that is shown."""
@@ -201,9 +198,11 @@ class Lab(ipywidgets.Box):
             composed=lambda: self.composer.recipe.to_dict() if self.composer.recipe else None,
         )  # fmt: skip
         self.monitor = Monitor([], example=self._example, edit=self.edit)
-        # Figures that are opened from its plots stand below them.
         self.experiments = LabExperiments(self.table, self._put)
-        self._watch = light(ipywidgets.VBox, [self.experiments, self.monitor, self.monitor.figures.output])
+        self.try_view = TryView(pinned=self._keep)
+        # Figures that are opened from its plots stand below them.
+        watched = [self.experiments, self.try_view, self.monitor, self.monitor.figures.output]
+        self._watch = light(ipywidgets.VBox, watched)
         self.table.observe(lambda _change: self._safely(self._to_watch), names="watched")
         self.table.observe(lambda _change: self._keep(), names=["experiment", "look"])
         for look in (self.composer.show, *self.composer.toggles.values()):
@@ -334,8 +333,7 @@ class Lab(ipywidgets.Box):
         self.launch_button.description = f"Fork from step {point.step:,}" if point else "Launch"
         why = why or self.forking.hindrance or self.composer.hindrance
         self.launch_button.disabled = bool(why)
-        known = f"train this recipe in the background ({_LAUNCH_KEYS})"
-        self.launch_button.tooltip = f"not now: {why}" if why else known
+        self.launch_button.tooltip = f"not now: {why}" if why else _LAUNCHES
         # A fork has had some of its training already, and is not raced.
         (self.race_button.add_class if point else self.race_button.remove_class)("lab-forking")
         self.race_button.disabled = point is not None or bool(self.composer.hindrance)
@@ -358,6 +356,7 @@ class Lab(ipywidgets.Box):
             "view": self.composer.show.value,
             "open": self.composer.opened,
             "look": dict(self.table.look),
+            "pinned": [*self.try_view.pinned],
         }
         self.frame.kept = {"lab": self.model_id, "given": self._given, "state": self.kept}
 
@@ -390,6 +389,7 @@ class Lab(ipywidgets.Box):
         self._keepsake.refresh()
         self.forecast.share(len(training_now()))
         self.monitor.stir()
+        self.try_view.look()
 
     def _safely(self, do: Callable[[], Any]) -> None:
         """Errors of a handler belong where the user looks, not into the server's log."""

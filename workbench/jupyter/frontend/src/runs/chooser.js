@@ -1,7 +1,7 @@
 // What the head of the table offers: columns of our own and of any knob of the recipes, and what to group by.
 
 import { dropdown, el } from "../dom.js";
-import { AMOUNT, COLUMNS, knobKey, pathOf, UNIT } from "./columns.js";
+import { AMOUNT, COLUMNS, knobKey, pathOf, scoreKey, UNIT } from "./columns.js";
 import { BY_RECIPE, FLAT } from "./groups.js";
 
 // Of knobs that differ, those that are offered without being asked for by name.
@@ -35,15 +35,16 @@ export class Chooser {
     this.node.hidden = true;
   }
 
-  /** @param {string[]} keys shown. @param {import("./filter.js").Knobs | null} knobs */
-  show(keys, knobs) {
+  /** @param {string[]} keys shown. @param {import("./filter.js").Knobs | null} knobs. @param {string[]} scores that runs have */
+  show(keys, knobs, scores) {
     this.keys = keys;
-    if (this.node.hidden || (knobs === this.knobs && keys.join() === this.drawn)) return;
-    Object.assign(this, { knobs, drawn: keys.join() });
+    const drawn = [...keys, ...scores].join();
+    if (this.node.hidden || (knobs === this.knobs && drawn === this.drawn)) return;
+    Object.assign(this, { knobs, drawn });
     const held = document.activeElement?.dataset?.key;
     const { paths: offered, more } = offeredOf(knobs);
     const paths = [...new Set([...keys.map(pathOf).filter(Boolean), ...offered])];
-    const all = [...COLUMNS.map(({ key, title, fixed }) => ({ key, title, fixed })), ...paths.map((path) => ({ key: knobKey(path), title: path === AMOUNT ? "budget" : path }))];
+    const all = [...COLUMNS.map(({ key, title, fixed }) => ({ key, title, fixed })), ...scores.map((name) => ({ key: scoreKey(name), title: name })), ...paths.map((path) => ({ key: knobKey(path), title: path === AMOUNT ? "budget" : path }))];
     this.order = all.map(({ key }) => key);
     const rest = more ? [el("span", { class: "lab-unknown", text: `and ${more} more that differ: name one below` })] : [];
     this.boxes.replaceChildren(...all.map((each) => this.#box(each, keys.includes(each.key))), ...rest);

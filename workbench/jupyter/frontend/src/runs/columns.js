@@ -51,6 +51,22 @@ export function fitting(width, rows, sized = (column) => column) {
   return [...fit].map(({ key }) => key);
 }
 
+const SCORE = "score:";
+const SCORE_WIDTH = 92;
+
+/** The key of the column of a benchmark's score, by its name. */
+export const scoreKey = (name) => SCORE + name;
+
+/** Names of the scores that some of these rows have. */
+export const scoreNames = (rows) => [...new Set(rows.flatMap(({ scores }) => Object.keys(scores ?? {})))].sort();
+
+function scoreColumn(key) {
+  const name = key.slice(SCORE.length);
+  const value = (row) => number(row.scores?.[name]);
+  const text = (row) => value(row)?.toFixed(4) ?? "";
+  return { key, title: name, hint: `newest score of ${name}`, first: -1, width: SCORE_WIDTH, number: true, value, text, mean: (score) => score.toFixed(4) };
+}
+
 const KNOB = "knob:";
 const KNOB_WIDTH = 116;
 
@@ -61,12 +77,13 @@ export const knobKey = (path) => KNOB + path;
 export const pathOf = (key) => (key.startsWith(KNOB) ? key.slice(KNOB.length) : "");
 
 /**
- * The column of a key: one of ours, or a knob of the recipe.
+ * The column of a key: one of ours, a score, or a knob of the recipe.
  * @param {string} key
  * @param {import("./filter.js").Knobs | null} knobs null while they are not there yet
  * @returns {object | undefined} undefined when there is no such column
  */
 export function columnOf(key, knobs) {
+  if (key.startsWith(SCORE)) return scoreColumn(key);
   const path = pathOf(key);
   if (!path) return BY_KEY.get(key);
   const value = (row) => knobs?.value(path, row.id) ?? null;

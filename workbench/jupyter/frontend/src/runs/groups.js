@@ -2,7 +2,7 @@
 // that have finished, each seed once.
 // Pure.
 
-import { AMOUNT, columnOf, COLUMNS, knobText, ordered, pathOf, titleOf, UNIT } from "./columns.js";
+import { AMOUNT, columnOf, COLUMNS, knobText, ordered, pathOf, scoreKey, scoreNames, titleOf, UNIT } from "./columns.js";
 import { experimentTitle } from "../format.js";
 import { shown } from "./sheet.js";
 import { countsOf, countTexts, many } from "./standing.js";
@@ -95,7 +95,7 @@ function recipesOf(knobs, asked) {
 /** Mean and spread (the standard deviation of a sample; null of one run alone) of each number that some of them have. */
 export function statsOf(rows) {
   const found = new Map();
-  for (const column of SPREAD) {
+  for (const column of [...SPREAD, ...scoreNames(rows).map((name) => columnOf(scoreKey(name), null))]) {
     const values = rows.map((row) => column.value(row)).filter((value) => value !== null && value !== undefined);
     if (!values.length) continue;
     const mean = values.reduce((sum, value) => sum + value, 0) / values.length;

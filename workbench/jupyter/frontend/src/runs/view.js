@@ -6,7 +6,7 @@ import { roving } from "../roving.js";
 import { ACTIONS, EDITED, TRASH_ACTIONS } from "./actions.js";
 import { Bar } from "./bar.js";
 import { Chooser, Grouping } from "./chooser.js";
-import { columnOf, fitting, nextSort, pathOf, sorted } from "./columns.js";
+import { columnOf, fitting, nextSort, pathOf, scoreNames, sorted } from "./columns.js";
 import { asksForKnobs, EXAMPLE, filterOf, HELP } from "./filter.js";
 import { experimentName, experimentOf, FLAT, groupsOf, widened, withExperiments } from "./groups.js";
 import { gaveWay } from "./outcome.js";
@@ -257,7 +257,7 @@ export class View {
     this.trashButton.disabled = !this.inTrash && !trashed;
     this.grouping.node.disabled = this.inTrash;
     this.grouping.show(this.look.group ?? null, this.session.knobs);
-    this.chooser.show(this.keys, this.session.knobs);
+    this.chooser.show(this.keys, this.session.knobs, scoreNames(this.session.rows.all));
     this.settleTools();
   }
 
@@ -374,7 +374,7 @@ export class View {
     this.columnsButton.setAttribute("aria-expanded", String(!node.hidden));
     if (node.hidden) return;
     this.session.wantKnobs();
-    this.chooser.show(this.keys, this.session.knobs);
+    this.chooser.show(this.keys, this.session.knobs, scoreNames(this.session.rows.all));
     node.querySelector("input:enabled").focus();
   }
 

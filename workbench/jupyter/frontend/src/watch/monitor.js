@@ -33,6 +33,8 @@ const DRAW_EVERY_MS = 90;
 const SPEAK_EVERY_MS = 15000;
 /** A plot lower than this shows no curve; then it stands beyond the edge of the pane, and is scrolled to. */
 const LEAST_PX = 150;
+/** Of Watch and Try, which stand above in the Lab's pane (lab/try.css). */
+const TABS_PX = 22;
 
 /** One view of a session. */
 class Monitor {
@@ -120,7 +122,7 @@ class Monitor {
     if (this.large === name) return Math.max(LEAST_PX, heightLeft(plot.closest(".wb-panel"), plot));
     const chosen = this.layout.now.heights[name];
     if (chosen || usual === null) return chosen ?? null;
-    const left = heightLeft(this.root, plot);
+    const left = heightLeft(this.root, plot) - (this.root.closest(".lab-watch") ? TABS_PX : 0);
     return left >= LEAST_PX ? Math.min(usual, left) : usual;
   }
 
