@@ -112,9 +112,12 @@ class Forecasts:
             began = time.monotonic()
             self._check_wanted(recipe, composed, 0.0)
 
-        try:
+        def poll() -> None:
             # Until it may measure, what is told is of whoever measures now.
-            poll = lambda: mine and self._check_wanted(recipe, composed, time.monotonic() - began)  # noqa: E731
+            if mine:
+                self._check_wanted(recipe, composed, time.monotonic() - began)
+
+        try:
             return forecast(recipe, say=begin, poll=poll).to_dict()
         finally:
             # The other thread may be measuring while this one is refused.
