@@ -3,6 +3,7 @@
 from workbench.choices.objectives.answer import AnswerSpan
 from workbench.choices.objectives.causal import Causal
 from workbench.choices.objectives.classify import Classify
+from workbench.choices.objectives.diffusion import Diffusion
 from workbench.choices.objectives.hybrid import Hybrid
 from workbench.choices.objectives.masked import Masked
 from workbench.choices.objectives.meta_controller import MetaController
@@ -11,6 +12,6 @@ from workbench.choices.objectives.regress import Regress
 from workbench.choices.objectives.replaced_token import ReplacedToken
 
 __all__ = [
-    "AnswerSpan", "Causal", "Classify", "Hybrid", "Loss", "Masked", "MetaController", "Objective", "Regress",
-    "ReplacedToken", "TrainingModel",
+    "AnswerSpan", "Causal", "Classify", "Diffusion", "Hybrid", "Loss", "Masked", "MetaController", "Objective",
+    "Regress", "ReplacedToken", "TrainingModel",
 ]  # fmt: skip
