@@ -91,14 +91,15 @@ class HybridModel(TokenPrediction):
 
     def __init__(self, choice: Hybrid, builder: Builder) -> None:
         super().__init__(choice, builder)
-        # No buffers: derived from the vocabulary, so they have no place in a checkpoint.
+        # No buffers: derived from the vocabulary, so they have no place in a checkpoint. Never changed in place: a
+        # copy of the model that only traces its operations must not leave its tables here.
         self._tables: dict[torch.device, Corruption] = {}
 
     def labelled(self, batch: Batch, progress: Progress) -> Labelled:
         """Return rows (B, T), the causal ones as they are, and N = B * T slots, each for the token behind it."""
         device = batch.tokens_BT.device
         if device not in self._tables:
-            self._tables[device] = Corruption(self.vocabulary, device)
+            self._tables = self._tables | {device: Corruption(self.vocabulary, device)}
         masked = masked_rows(self.choice, self._tables[device], batch, progress, self.seed)
         causal_B = spread(self.seed, ROWS, batch.samples_B) < at(self.choice.causal_share, progress)
         causal_B1 = causal_B[:, None]

@@ -159,7 +159,8 @@ class MaskedModel(TokenPrediction):
 
     def __init__(self, choice: Masked, builder: Builder, architecture: Architecture | None = None) -> None:
         super().__init__(choice, builder, architecture)
-        # No buffers: derived from the vocabulary, so they have no place in a checkpoint.
+        # No buffers: derived from the vocabulary, so they have no place in a checkpoint. Never changed in place: a
+        # copy of the model that only traces its operations must not leave its tables here.
         self._tables: dict[torch.device, Corruption] = {}
         width = self.backbone.embedding.weight.shape[1]
         self.boundary = SpanBoundary(width) if choice.span_boundary else None
@@ -233,5 +234,5 @@ class MaskedModel(TokenPrediction):
         device = batch.tokens_BT.device
         # At the first batch instead of in __init__: only then is it certain on which device the run takes place.
         if device not in self._tables:
-            self._tables[device] = Corruption(self.vocabulary, device)
+            self._tables = self._tables | {device: Corruption(self.vocabulary, device)}
         return self._tables[device]
