@@ -25,7 +25,8 @@ def test_every_objective_is_shown_with_the_meaning_of_its_marks(kind: str) -> No
     assert marks
     assert all(f"{mark}</b>: {MARKS[mark].words}" in page for mark in marks)
     assert "<b>th" not in page
-    assert "&lt;" in page
+    # In one draw all of them may be hidden.
+    assert any("&lt;" in preview_html(recipe, SENTENCE, draw=draw) for draw in range(4))
 
 
 def test_a_word_is_hidden_whole() -> None:
