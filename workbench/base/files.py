@@ -1,7 +1,8 @@
-"""Files that are there whole or not at all; the one place that writes them. Standard library only."""
+"""Files that are there whole or not at all, and the locks that files carry. Standard library only."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 from pathlib import Path
@@ -56,3 +57,27 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def file_locked(path: Path) -> bool:
+    """Return True if somebody holds the lock of a file; False where there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return locked(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def locked(descriptor: int) -> bool:
+    """Return True if somebody holds the lock of an open file."""
+    try:
+        # Shared, so that two who look never take each other for a holder.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    # By name: a process forked meanwhile has a copy of the descriptor, and with it the lock.
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    return False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.base.errors import RecipeError, RunError
 from workbench.base.json_lines import number
-from workbench.store.checkpoints import checkpoints, state_of
+from workbench.store.checkpoints import checkpoints, state_of, step_of
 from workbench.store.folder import RunFolder
 from workbench.store.in_process import refuse_elsewhere
 from workbench.store.origin import origin_of
@@ -47,7 +47,7 @@ SCARCE = 0.05
 
 def steps_of(folder: RunFolder) -> list[int]:
     """Return the steps of the checkpoints that a run has now, newest first (unverified)."""
-    return [int(path.name.removeprefix("step-")) for path in reversed(checkpoints(folder.checkpoints))]
+    return [step_of(path) for path in reversed(checkpoints(folder.checkpoints))]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import subprocess
 import time
 from collections.abc import Sequence
@@ -11,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from workbench.base.errors import RunError
+from workbench.base.files import file_locked
 from workbench.base.text import plain, share_done
 from workbench.client.run import Run
 from workbench.launchers.processes import child_environment, module_command
 from workbench.store.awaited import Awaited
 from workbench.store.evaluations import Measured, scores_by_step
-from workbench.store.folder import RunFolder, read_object
+from workbench.store.folder import read_object
 from workbench.store.score_table import score_rows, score_text
-from workbench.store.state import locked
 
 SCORING = "workbench.scoring"
 """The module that is started by name: it needs torch, and stands below."""
@@ -47,7 +46,7 @@ class Scoring(Awaited[dict[str, Measured]]):
             return (
                 {"status": "failed", "error": why} if code else {"status": "running", "doing": "starting", "share": 0.0}
             )
-        if found.get("status") == "running" and not _alive(self.run.folder):
+        if found.get("status") == "running" and not file_locked(self.run.folder.scoring_lock):
             # It may have ended between the two looks.
             again = read_object(self.run.folder.scoring)
             return again if again.get("status") != "running" else again | {"status": "lost"}
@@ -62,7 +61,7 @@ class Scoring(Awaited[dict[str, Measured]]):
     def ended(self, deadline: float = math.inf) -> bool:
         """Return True once it has ended. Raises as :meth:`Awaited.ended`."""
         # It holds its lock for a moment longer.
-        if self.progress.get("status") != "running" and not _alive(self.run.folder):
+        if self.progress.get("status") != "running" and not file_locked(self.run.folder.scoring_lock):
             return True
         if time.monotonic() >= deadline:
             raise TimeoutError(f"run '{self.run.id}' is not scored in time; it goes on ({self})")
@@ -123,7 +122,7 @@ def score(
         >>> wb.score(run, on="blimp", fast=True).wait()  # doctest: +SKIP
     """
     run = run if isinstance(run, Run) else Run(run, runs_dir)
-    if _alive(run.folder):
+    if file_locked(run.folder.scoring_lock):
         raise RunError(f"run '{run.id}' is being scored already: {Scoring(run)}")
     names = on if isinstance(on, str) else ",".join(on)
     more = [*(["--fast"] if fast else []), *([] if step is None else ["--step", str(step)])]
@@ -135,14 +134,3 @@ def score(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=child_environment(), start_new_session=True
         )
     return Scoring(run, process)
-
-
-def _alive(folder: RunFolder) -> bool:
-    try:
-        descriptor = os.open(folder.scoring_lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return locked(descriptor)
-    finally:
-        os.close(descriptor)

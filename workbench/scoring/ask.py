@@ -20,8 +20,9 @@ from workbench.base.errors import RunError, WorkbenchError, typed_line
 from workbench.models.export import run_tokenizer
 from workbench.recipes.recipe import Recipe
 from workbench.scoring.reader import Ids, Reader
+from workbench.store.checkpoints import checkpoints, step_of
 from workbench.store.folder import RunFolder
-from workbench.training import checkpoint
+from workbench.training.checkpoint import CheckpointError
 from workbench.training.restored import restore
 
 # Shape legend: R places that are hidden, V vocabulary rows.
@@ -46,8 +47,8 @@ class Models:
         Raises:
             RunError: no such checkpoint. CheckpointError: it is damaged.
         """
-        if step is None and (have := checkpoint.checkpoints(folder.checkpoints)):
-            newest = (folder.path, int(have[-1].name.removeprefix("step-")))
+        if step is None and (have := checkpoints(folder.checkpoints)):
+            newest = (folder.path, step_of(have[-1]))
             step = newest[1] if newest in self._loaded else None
         found = self._loaded.pop((folder.path, step), None) if step is not None else None
         if found is None:
@@ -177,7 +178,7 @@ def _unmasked(reader: Reader, ids: Ids, tokens: int, draw: Callable[[Tensor], Te
     _check_fits(reader, len(row), "the prompt with its continuation")
     hidden, steps, allowed_V = list(range(begin, begin + tokens)), [], _ordinary(reader)
     while hidden:
-        logits_RV = reader.logits([tuple(row)] * len(hidden), hidden).masked_fill(~allowed_V, -torch.inf)
+        logits_RV = reader.logits([tuple(row)], hidden).masked_fill(~allowed_V, -torch.inf)
         token_R = draw(logits_RV)
         surest = int(logits_RV.softmax(-1).gather(1, token_R[:, None]).argmax())
         row[hidden.pop(surest)] = int(token_R[surest])
@@ -218,7 +219,7 @@ def answer(models: Models, question: Mapping[str, Any]) -> dict[str, Any]:
     """
     try:
         return _ASKED[question["ask"]](models, RunFolder(Path(question["folder"])), **question["arguments"])
-    except (WorkbenchError, checkpoint.CheckpointError) as error:
+    except (WorkbenchError, CheckpointError) as error:
         return {"error": str(error)}
     # Whatever it is: the process stays, and who asked is told.
     except Exception as error:

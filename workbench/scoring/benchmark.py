@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from workbench.base.errors import RunError, check_known
 from workbench.base.text import many
 from workbench.models.export import run_tokenizer
 from workbench.recipes.recipe import Recipe
+from workbench.scoring.evaluation_files import Source, items
 from workbench.scoring.reader import Reader
 from workbench.scoring.training_text import Overlap, TrainingText
 from workbench.store.evaluations import Measured, add_scores, is_part
@@ -59,6 +60,7 @@ class Subject:
         size: how much is measured.
         counts_V: occurrences of each id in the training text; None where that is gone.
         tell: called with the share that is done.
+        read: items by benchmark, read once for all that is asked about them.
     """
 
     recipe: Recipe
@@ -68,6 +70,13 @@ class Subject:
     size: Size = WHOLE
     counts_V: np.ndarray | None = None
     tell: Callable[[float], None] = lambda share: None
+    read: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def items(self, name: str, source: Source) -> list[dict[str, Any]]:
+        """Return the items of a benchmark; see :func:`workbench.scoring.evaluation_files.items`."""
+        if name not in self.read:
+            self.read[name] = items(name, source, self.data)
+        return self.read[name]
 
     def untrained(self) -> Subject:
         """Return the same with fresh weights: the recipe's own, at its seed, in the stage of the trained model."""

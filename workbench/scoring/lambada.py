@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from workbench.scoring.benchmark import Benchmark, Subject, register
-from workbench.scoring.evaluation_files import Source, items
+from workbench.scoring.evaluation_files import Source
 from workbench.store.evaluations import Measured
 
 
@@ -33,7 +33,7 @@ class Lambada(Benchmark):
 
     def chosen(self, subject: Subject) -> list[tuple[str, str]]:
         """Return contexts and last words; twice the questions of a part, since they are quick to read."""
-        found = items(self.name, self.source, subject.data)
+        found = subject.items(self.name, self.source)
         return [_split(item) for item in found[: subject.size.questions and 2 * subject.size.questions]]
 
     def texts(self, subject: Subject) -> list[str]:

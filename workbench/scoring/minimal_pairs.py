@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from workbench.scoring.benchmark import Benchmark, Subject, register
-from workbench.scoring.evaluation_files import Source, items
+from workbench.scoring.evaluation_files import Source
 from workbench.store.evaluations import Measured
 
 # Shape legend: P pairs of sentences.
@@ -36,7 +36,7 @@ class MinimalPairs(Benchmark):
     def chosen(self, subject: Subject) -> dict[str, list[dict[str, Any]]]:
         """Return the pairs by paradigm, the first of each."""
         found: dict[str, list[dict[str, Any]]] = {}
-        for item in items(self.name, self.source, subject.data):
+        for item in subject.items(self.name, self.source):
             found.setdefault(str(item[self.paradigm]), []).append(item)
         return {name: pairs[: subject.size.pairs] for name, pairs in found.items()}
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.scoring.benchmark import Benchmark, Subject, register
-from workbench.scoring.evaluation_files import Source, items
+from workbench.scoring.evaluation_files import Source
 from workbench.store.evaluations import Measured
 
 # Shape legend: C choices of a question.
@@ -44,7 +44,7 @@ class MultipleChoice(Benchmark):
 
     def chosen(self, subject: Subject) -> list[Question]:
         """Return the questions."""
-        found = items(self.name, self.source, subject.data)
+        found = subject.items(self.name, self.source)
         return [self.question(item) for item in found[: subject.size.questions]]
 
     def texts(self, subject: Subject) -> list[str]:

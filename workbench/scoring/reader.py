@@ -126,10 +126,10 @@ class Reader:
         return Likelihoods(nats[order_P], likeliest[order_P], tokens[order_P], cut[order_P])
 
     def logits(self, rows: Sequence[Ids], slots: Sequence[int], *, causal: bool | None = None) -> Tensor:
-        """Return the logits of the token at a slot of each row, (R, V), float32.
+        """Return the logits of the token at a slot of each row, or at R slots of the only row, (R, V), float32.
 
         Args:
-            rows: equally long rows as the model sees them. slots: one of each, as for ``token_logits``.
+            rows: equally long rows as the model sees them. slots: one of each, as for ``token_logits``; any of one row.
             causal: see ``token_logits``.
         """
         tokens_RT = torch.tensor(rows)

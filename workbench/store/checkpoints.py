@@ -30,6 +30,11 @@ def checkpoints(folder: Path) -> list[Path]:
     return [path for _, path in sorted(found)]
 
 
+def step_of(path: Path) -> int:
+    """Return the step of a checkpoint, as the name of its folder says."""
+    return int(path.name.removeprefix("step-"))
+
+
 def has_checkpoint(folder: Path) -> bool:
     """Return True if there is a finished checkpoint (unverified)."""
     return any((path / MANIFEST).exists() for path in checkpoints(folder))

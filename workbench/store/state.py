@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.base.errors import RunError
+from workbench.base.files import file_locked
 from workbench.store.folder import RunFolder, json_bytes, read_object, write_json
 
 STATUSES = ("queued", "starting", "running", "paused", "stopping", "finished", "stopped", "failed", "lost")
@@ -231,26 +232,7 @@ def launcher_says(folder: RunFolder) -> bool:
 
 def lock_held(folder: RunFolder) -> bool:
     """Return True if a supervisor or trainer of this run is alive."""
-    try:
-        descriptor = os.open(folder.lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return locked(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def locked(descriptor: int) -> bool:
-    """Return True if somebody holds the lock of an open file."""
-    try:
-        # Shared, so that two who look never take each other for a holder.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    # By name: a process forked meanwhile has a copy of the descriptor, and with it the lock.
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    return False
+    return file_locked(folder.lock)
 
 
 def take_lock(folder: RunFolder, patience_seconds: float = 1.0) -> int:
@@ -371,7 +353,7 @@ def exclusive(folder: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # by name, as above
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # by name: see `locked`
         os.close(descriptor)
 
 

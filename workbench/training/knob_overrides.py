@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workbench.store.checkpoints import checkpoints
+from workbench.store.checkpoints import checkpoints, step_of
 
 
 @dataclass
@@ -61,7 +61,7 @@ class KnobOverrides:
         Returns:
             Step to resume from, None for the newest checkpoint; and that in words.
         """
-        steps = [int(path.name.removeprefix("step-")) for path in checkpoints(folder)]
+        steps = [step_of(path) for path in checkpoints(folder)]
         if self.change and self.step in steps:
             return self.step, f"resume goes on from step {self.step:,}, before {self.change['text']}"
         if steps:

@@ -7,6 +7,8 @@ micro-batch, a CPU or a GPU, a fresh or a resumed run corrupt a sample in exactl
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -180,6 +182,22 @@ class Corruption:
             true_BK.flatten(),
             counts_BK.flatten().float(),
         )
+
+
+class Corrupting:
+    """What models share that corrupt rows (B, T): the vocabulary's tables, made once for each device."""
+
+    vocabulary: Vocabulary
+    # No buffers: derived from the vocabulary, so they have no place in a checkpoint. Replaced, never changed in place:
+    # a copy of the model that only traces its operations must not leave its tables here.
+    _tables: Mapping[torch.device, Corruption] = MappingProxyType({})
+
+    def _corrupt(self, batch: Batch) -> Corruption:
+        device = batch.tokens_BT.device
+        # At the first batch instead of in __init__: only then is it certain on which device the run takes place.
+        if device not in self._tables:
+            self._tables = {**self._tables, device: Corruption(self.vocabulary, device)}
+        return self._tables[device]
 
 
 def labels_per_row(length: int, rate: float) -> int:

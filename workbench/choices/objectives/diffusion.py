@@ -11,7 +11,8 @@ from torch import Tensor
 from workbench.choices.choice import knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.corruption import SELECT, random_bits, spread
+from workbench.choices.objectives.corruption import SELECT, spread
+from workbench.choices.objectives.draws import uniforms
 from workbench.choices.objectives.objective import Builder, Labelled, Objective, TrainingModel
 from workbench.choices.objectives.preview import Shown, row_of, shown
 from workbench.choices.objectives.token_prediction import TokenPrediction
@@ -64,7 +65,7 @@ def hidden_rows(batch: Batch, vocabulary: Vocabulary, least_rate: float, seed: i
     """Return rows (B, T) with a share t of each hidden, and N = B * T slots: 1 / t at hidden tokens, 0 elsewhere."""
     tokens_BT = batch.tokens_BT
     rate_B1 = (least_rate + (1 - least_rate) * spread(seed, RATES, batch.samples_B))[:, None]
-    draw_BT = random_bits(seed, SELECT, batch.samples_B, tokens_BT.shape[1]).double() * 2.0**-63
+    draw_BT = uniforms(seed, SELECT, batch.samples_B, tokens_BT.shape[1])
     hidden_BT = (draw_BT < rate_B1) & may_hide(tokens_BT, vocabulary)
     weight_BT = torch.where(hidden_BT, 1 / rate_B1, 0).float()
     shown_BT = tokens_BT.masked_fill(hidden_BT, vocabulary.mask)

@@ -12,12 +12,12 @@ from workbench.choices.choice import knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.causal import follows
-from workbench.choices.objectives.corruption import Corruption, spread
+from workbench.choices.objectives.corruption import Corrupting, Corruption, spread
 from workbench.choices.objectives.layout import everywhere
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, Objective, TrainingModel
-from workbench.choices.objectives.preview import Shown, row_of, shown
+from workbench.choices.objectives.preview import START, Shown, row_of, shown
 from workbench.choices.objectives.token_prediction import TokenPrediction
-from workbench.choices.progress import Budget, Progress
+from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
 
 # Shape legend: B rows, T positions, D width, N = B * T slots.
@@ -72,9 +72,6 @@ class Hybrid(Objective):
         return shown(tokens, seen.tokens_BT[0].tolist(), labelled, vocabulary.mask)
 
 
-START = Progress(0, 0, 0.0, Budget())
-
-
 def masked_rows(choice: Hybrid, corrupt: Corruption, batch: Batch, progress: Progress, seed: int) -> Labelled:
     """Return rows (B, T) corrupted at the rate of ``progress``, every label at the slot before its token; N = B * T."""
     always_mask = choice.corruption == "all_mask"
@@ -84,23 +81,14 @@ def masked_rows(choice: Hybrid, corrupt: Corruption, batch: Batch, progress: Pro
     return Labelled(seen.tokens_BT, None, batch.tokens_BT.roll(-1, dims=1).flatten(), weight_BT.flatten())
 
 
-class HybridModel(TokenPrediction):
+class HybridModel(Corrupting, TokenPrediction):
     """Masked rows and causal ones, logits (N, V); arguments as for :class:`TokenPrediction`."""
 
     choice: Hybrid
 
-    def __init__(self, choice: Hybrid, builder: Builder) -> None:
-        super().__init__(choice, builder)
-        # No buffers: derived from the vocabulary, so they have no place in a checkpoint. Never changed in place: a
-        # copy of the model that only traces its operations must not leave its tables here.
-        self._tables: dict[torch.device, Corruption] = {}
-
     def labelled(self, batch: Batch, progress: Progress) -> Labelled:
         """Return rows (B, T), the causal ones as they are, and N = B * T slots, each for the token behind it."""
-        device = batch.tokens_BT.device
-        if device not in self._tables:
-            self._tables = self._tables | {device: Corruption(self.vocabulary, device)}
-        masked = masked_rows(self.choice, self._tables[device], batch, progress, self.seed)
+        masked = masked_rows(self.choice, self._corrupt(batch), batch, progress, self.seed)
         causal_B = spread(self.seed, ROWS, batch.samples_B) < at(self.choice.causal_share, progress)
         causal_B1 = causal_B[:, None]
         weight_BT = masked.weight_N.view(batch.tokens_BT.shape)

@@ -16,11 +16,11 @@ from workbench.choices.choice import Problem, knob
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.corruption import Corruption, Picks, labels_per_row
+from workbench.choices.objectives.corruption import Corrupting, Corruption, Picks, labels_per_row
 from workbench.choices.objectives.frequencies import entropy, frequencies, predictable
 from workbench.choices.objectives.groups import Selection
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, TrainingModel
-from workbench.choices.objectives.preview import Shown, row_of, shown
+from workbench.choices.objectives.preview import START, Shown, row_of, shown
 from workbench.choices.objectives.sampled_softmax import PredictsWords
 from workbench.choices.objectives.sentence_pairs import (
     PairedRows,
@@ -32,10 +32,8 @@ from workbench.choices.objectives.sentence_pairs import (
 )
 from workbench.choices.objectives.span_boundary import SpanBoundary, edges_of
 from workbench.choices.objectives.token_prediction import TokenPrediction
-from workbench.choices.progress import Budget, Progress
+from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
-
-START = Progress(0, 0, 0.0, Budget())
 
 
 class Masked(PredictsWords):
@@ -92,16 +90,6 @@ class Masked(PredictsWords):
                 f"needs spans, and selection '{self.selection}' has none; set objective.selection to 'span', or "
                 "span_boundary to false",
             )
-        execution = recipe.execution
-        layout = {
-            name: getattr(execution, name, plain) for name, plain in (("head", "labelled"), ("padding", "removed"))
-        }
-        if self.added_parts and layout != {"head": "labelled", "padding": "removed"}:
-            yield Problem(
-                "execution.head" if layout["head"] != "labelled" else "execution.padding",
-                "the parts that the objective adds are known in packed rows alone; set execution.head to 'labelled' "
-                f"and execution.padding to 'removed', or leave out {' and '.join(self.added_parts)}",
-            )
 
     def check_data(self, prepared: PreparedData) -> None:
         """Refuse words, spans (N,) of words and n-grams where the vocabulary does not say where a word begins."""
@@ -152,16 +140,13 @@ def corrupted(choice: Masked, corrupt: Corruption, batch: Batch, progress: Progr
     return corrupt(batch, at(choice.mask_rate, progress), seed, always_mask=always_mask, selection=choice.selection)
 
 
-class MaskedModel(TokenPrediction):
+class MaskedModel(Corrupting, TokenPrediction):
     """Masked language modelling, logits (N, V) of labelled slots; arguments as for :class:`TokenPrediction`."""
 
     choice: Masked
 
     def __init__(self, choice: Masked, builder: Builder, architecture: Architecture | None = None) -> None:
         super().__init__(choice, builder, architecture)
-        # No buffers: derived from the vocabulary, so they have no place in a checkpoint. Never changed in place: a
-        # copy of the model that only traces its operations must not leave its tables here.
-        self._tables: dict[torch.device, Corruption] = {}
         width = self.backbone.embedding.weight.shape[1]
         self.boundary = SpanBoundary(width) if choice.span_boundary else None
         self.sentences = SentenceHead(width) if choice.sentence != "none" else None
@@ -229,10 +214,3 @@ class MaskedModel(TokenPrediction):
     def _pick(self, batch: Batch, progress: Progress) -> Picks:
         rate = at(self.choice.mask_rate, progress)
         return self._corrupt(batch).pick(batch, rate, self.seed, self.choice.selection)
-
-    def _corrupt(self, batch: Batch) -> Corruption:
-        device = batch.tokens_BT.device
-        # At the first batch instead of in __init__: only then is it certain on which device the run takes place.
-        if device not in self._tables:
-            self._tables = self._tables | {device: Corruption(self.vocabulary, device)}
-        return self._tables[device]

@@ -8,6 +8,10 @@ from typing import NamedTuple
 import torch
 
 from workbench.choices.data.tokens import Batch
+from workbench.choices.progress import Budget, Progress
+
+START = Progress(0, 0, 0.0, Budget())
+"""Where previews stand: at the start of a run."""
 
 
 class Mark(NamedTuple):

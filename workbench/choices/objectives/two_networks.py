@@ -20,19 +20,18 @@ from workbench.choices.architectures.modular import Modular
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.corruption import TREAT, Corruption, labels_per_row, random_bits
+from workbench.choices.objectives.corruption import TREAT, Corrupting, Corruption, labels_per_row, random_bits
 from workbench.choices.objectives.draws import FILL, draw_tokens, uniforms
 from workbench.choices.objectives.heldout import SEED
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, Objective, TrainingModel
-from workbench.choices.objectives.preview import Shown, row_of, shown
+from workbench.choices.objectives.preview import START, Shown, row_of, shown
 from workbench.choices.objectives.token_prediction import TokenPrediction
-from workbench.choices.progress import Budget, Progress
+from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
 
 # Shape legend: B rows, T positions, D width of the main network, G of the generator, N selected slots, M = B * T,
 # V vocabulary rows.
 
-START = Progress(0, 0, 0.0, Budget())
 UNCHANGED = 0.15
 """Share of the selected places at which the generator reads the token itself (Clark et al. 2020, the authors' code)."""
 
@@ -214,7 +213,7 @@ class Filled(NamedTuple):
     seed: int
 
 
-class TwoNetworksModel(TrainingModel):
+class TwoNetworksModel(Corrupting, TrainingModel):
     """Main network and generator over one vocabulary; subclasses judge the filled rows.
 
     Attributes:
@@ -227,8 +226,6 @@ class TwoNetworksModel(TrainingModel):
     planned = ("backbone.blocks.", "generator.")
     reads_all: ClassVar[bool] = False
     """True where :attr:`Filled.states_MG` is wanted."""
-    # Derived from the vocabulary, so it has no place in a checkpoint; nor has the buffer of what is never drawn.
-    _tables: Corruption | None = None
     never_V: Tensor
 
     def __init__(self, choice: TwoNetworks, builder: Builder) -> None:
@@ -342,13 +339,6 @@ class TwoNetworksModel(TrainingModel):
         hidden = Labelled(seen.tokens_BT, index_N, batch.tokens_BT.flatten()[index_N], torch.ones_like(index_N).float())
         filled = self.filled(batch, hidden, SEED)
         return self.judge(self.backbone(filled.tokens_BT, batch, plan), batch, hidden, filled)[1]
-
-    def _corrupt(self, batch: Batch) -> Corruption:
-        device = batch.tokens_BT.device
-        # At the first batch instead of in __init__: only then is it certain on which device the run takes place.
-        if self._tables is None or self._tables.replaceable_R.device != device:
-            self._tables = Corruption(self.vocabulary, device)
-        return self._tables
 
 
 def share(wanted: Tensor, of: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.base.errors import RecipeError, RunError
 from workbench.client.run import Run
-from workbench.store.checkpoints import checkpoints, duplicate, problem_with, state_of
+from workbench.store.checkpoints import checkpoints, duplicate, problem_with, state_of, step_of
 from workbench.store.folder import RunFolder, read_object, write_json
 from workbench.store.labels import name_of
 
@@ -62,7 +62,7 @@ class Encoder:
                 raise RunError(f"'{which}' is a model and has no steps; leave out step")
             return cls(str(Path(which).expanduser().absolute()))
         folder = (which if isinstance(which, Run) else Run(which, runs_dir)).folder
-        have = {int(path.name.removeprefix("step-")): path for path in checkpoints(folder.checkpoints)}
+        have = {step_of(path): path for path in checkpoints(folder.checkpoints)}
         if not have:
             raise RunError(
                 f"run '{folder.id}' has no checkpoint to fine-tune; `workbench checkpoint {folder.id}` saves one"

@@ -12,11 +12,11 @@ from typing import Any
 import traitlets
 
 from workbench.client.asking import fill, generate
+from workbench.client.fork_point import steps_of
 from workbench.client.run import Run
 from workbench.client.titles import titles
 from workbench.jupyter.bundles import BundledWidget, code, style
 from workbench.jupyter.light_widgets import Light
-from workbench.store.checkpoints import checkpoints
 
 MASK = "[MASK]"
 MOST_PINNED = 3
@@ -103,7 +103,7 @@ class TryView(Light, BundledWidget):
     def _read(self) -> None:
         names = titles([run.folder for run in self._held.values()])
         self.runs = [
-            {"id": run.id, "name": name, "steps": steps_of(run)}
+            {"id": run.id, "name": name, "steps": steps_of(run.folder)[::-1]}
             for run, name in zip(self._held.values(), names, strict=True)
         ]
 
@@ -137,7 +137,7 @@ class TryView(Light, BundledWidget):
                 row = (step, *_best(run, text, step))
             except Exception as error:  # the page is where the user looks
                 # A checkpoint that was deleted meanwhile says nothing about the sentence.
-                problem = (str(error) or type(error).__name__) if step in steps_of(run) else ""
+                problem = (str(error) or type(error).__name__) if step in steps_of(run.folder) else ""
         with self._reading:
             if row is not None:
                 self._told[key][step] = row
@@ -166,11 +166,6 @@ class TryView(Light, BundledWidget):
         if self._worker is None:
             self._worker = threading.Thread(target=_work, args=(self._todo,), name="workbench-try", daemon=True)
             self._worker.start()
-
-
-def steps_of(run: Run) -> list[int]:
-    """Return the steps of a run's checkpoints, ascending."""
-    return [int(path.name.removeprefix("step-")) for path in checkpoints(run.folder.checkpoints)]
 
 
 def spread(steps: Sequence[int], most: int) -> list[int]:

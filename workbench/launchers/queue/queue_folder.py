@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from workbench.base.cache_folder import cache_folder
+from workbench.base.files import locked
 from workbench.launchers.queue.line import in_line
 from workbench.launchers.queue.settings import QueueSettings, read_settings
 from workbench.launchers.queue.ticket import RESERVED_SECONDS, SUFFIX, Ticket, decoded, encoded
-from workbench.store.state import lock_held, locked, read_state
+from workbench.store.state import lock_held, read_state
 
 QUEUE_VARIABLE = "WORKBENCH_QUEUE"
 OFF = "off"
