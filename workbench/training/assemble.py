@@ -120,7 +120,7 @@ def assemble(recipe: Recipe, prepared: PreparedData, engine: Engine | None = Non
     """
     engine = engine or recipe.engine()
     engine.start()
-    order = RowOrder(prepared.train, recipe.data.longest, recipe.seed)
+    order = recipe.data.row_order(prepared, recipe.seed)
     order = recipe.objective.arrange(order, prepared.vocabulary)
     architecture = recipe.depth.architecture_at(recipe.architecture, 0)
     model = build_model(recipe, architecture, prepared.vocabulary, engine)

@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 from workbench.choices.choice import Choice, Problem, knob, one_of
 from workbench.choices.data.batch_rules.as_scheduled import AsScheduled
 from workbench.choices.data.batch_rules.batch_rule import BatchRule
+from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
 from workbench.choices.data.tokenizers.trained import TrainedTokenizer
+from workbench.choices.data.tokens import PreparedData
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Schedule, ScheduledInt, at, scheduled_knob
 
@@ -118,6 +120,14 @@ class Data(Choice):
     def sources(self) -> dict[str, Any]:
         """Return what the documents were made from (paths, sizes, versions, hashes): the key of the cache."""
         raise NotImplementedError
+
+    def row_order(self, prepared: PreparedData, seed: int) -> RowOrder:
+        """Return the training rows of :attr:`longest` tokens in the order in which a run of ``seed`` reads them.
+
+        Raises:
+            DataError: the training split holds fewer tokens than one row.
+        """
+        return RowOrder(prepared.train, self.longest, seed)
 
     def heldout_documents(self) -> Iterator[str] | None:
         """Documents of a held-out set of its own, or None to split ``documents`` by a fixed rule."""
