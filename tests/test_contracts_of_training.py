@@ -219,7 +219,7 @@ def test_objective_sees_no_token_it_must_predict(kind: str) -> None:
             after = backbone(now, batch, plan)
             hidden = ~differs[:, t] & ordinary
             torch.testing.assert_close(after[hidden], states[hidden], rtol=0, atol=1e-6)
-            if type(model.choice).causal:
+            if model.choice.causal:
                 torch.testing.assert_close(after[:, :t], states[:, :t], rtol=0, atol=1e-6)
 
 

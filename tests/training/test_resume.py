@@ -282,3 +282,26 @@ def test_without_its_text_a_run_is_told_what_is_still_possible(tiny: Recipe, liv
         with pytest.raises(DataError, match=r"deleted\.txt") as error:
             train(run, resume=resume)
         assert "its text again" not in str(error.value)
+
+
+@pytest.mark.parametrize("state", ["keep", "fresh"])
+def test_resume_in_every_phase_of_the_objective_and_at_the_border(tiny: Recipe, live: Live, state: str) -> None:
+    """Stopped and resumed before, at and after the border: weights, moments, scores and what is said are the same."""
+    phases = {"kind": "phases", "parts": ["causal", "hybrid"], "until": [0.5], "optimizer_state": state}
+    recipe = tiny.with_(objective=phases, depth="progressive_drop")
+    whole, parts = live(recipe), live(recipe)
+    straight = train(whole)
+    for place, stop in enumerate((9, 10, 11)):
+        assert train(parts, resume=place > 0, stop_at=stop).step == stop
+    assert_same(straight, train(parts, resume=True))
+    taken = {int(float(tensor)) for name, tensor in straight.tensors["optimizer"].items() if name.endswith("step")}
+    assert max(taken) == (20 if state == "keep" else 10)
+    for run in (whole, parts):
+        assert [event["text"] for event in run.telemetry.events if event["kind"] == "phase"] == [
+            "phase 2: objective 'hybrid'" + (", with a fresh optimizer" if state == "fresh" else "")
+        ]
+        assert list(run.telemetry.series("objective.phase")[1]) == [1.0] * 10 + [2.0] * 10
+        found = read_evaluations(run.folder)
+        assert found["score"]["kind"] == "masked-only"
+        assert ["next_token_loss" in point["scores"] for point in found["points"]] == [True, True]
+    assert whole.telemetry.series("masked_rows")[1] == parts.telemetry.series("masked_rows")[1]

@@ -156,7 +156,8 @@ class Simulator:
         plans = [recipe.depth.plan(layers, progress, seed, draw) for draw in range(DRAWS)] if drawn else [first]
         labels = max(1, round(recipe.objective.labelled_fraction(progress) * shape.length)) * shape.part_rows
         parts = shape.rows // shape.part_rows
-        costs = [self._micro_batch(stage, plan, shape, labels) for plan in plans]
+        phase = recipe.objective.phase(progress)
+        costs = [self._micro_batch(stage, phase, plan, shape, labels) for plan in plans]
         flops, seconds = (parts * sum(each) / len(plans) for each in zip(*costs, strict=True))
         seconds = seconds * self.recipe.optimizer.passes + self._update(stage, plans)
         knobs = {"optimizer.lr": recipe.optimizer.lr_at(progress) * recipe.depth.rate_factor(layers, progress)}
@@ -168,14 +169,16 @@ class Simulator:
             _mean(plans, layers, lambda p, i: p.runs[i] and p.trains[i]), knobs, flops, seconds,
         )  # fmt: skip
 
-    def _micro_batch(self, stage: int, plan: LayerPlan, shape: StepShape, labels: int) -> tuple[float, float]:
+    def _micro_batch(
+        self, stage: int, phase: int, plan: LayerPlan, shape: StepShape, labels: int
+    ) -> tuple[float, float]:
         """FLOPs and seconds of one."""
         # Scales and probabilities change with every step and cost nothing.
-        key = (stage, plan.runs, plan.trains, plan.embedding, plan.head, shape, labels)
+        key = (stage, phase, plan.runs, plan.trains, plan.embedding, plan.head, shape, labels)
         if key not in self._costs:
             architecture, length = self._stage_model(stage)[0].architecture, shape.length
             tokens = shape.part_rows * length
-            size, objective = self.vocabulary.size, self.recipe.objective
+            size, objective = self.vocabulary.size, self.recipe.objective.in_phase(phase)
             flops = objective.flops(architecture, size, [plan], tokens, labels, length, length)
             self._costs[key] = flops, self._seconds(stage, plan, shape, labels)
         return self._costs[key]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from workbench.store.view import RunView
     from workbench.telemetry.streams import Record
 
-MARKED = ("stage", "knob", "pause", "resume", "stop", "fork", "memory", "warning", "error")
+MARKED = ("stage", "phase", "knob", "pause", "resume", "stop", "fork", "memory", "warning", "error")
 """Event kinds worth a line on every picture; evaluations and checkpoints are too many, but for those asked for."""
 _REQUESTS_SHOWN = ("checkpoint", "evaluate")
 # Dotted lines closer than this are a grey wall.

@@ -129,6 +129,16 @@ QUANTITIES = (
     Quantity("masked_rows", "loss of masked rows", "of hidden tokens, over the rows read from both sides", unit="nats"),
     Quantity("causal_rows_accuracy", "accuracy of causal rows", "share of next tokens that are guessed right"),
     Quantity("masked_rows_accuracy", "accuracy of masked rows", "share of hidden tokens that are guessed right"),
+    Quantity("ahead_1", "loss of the next token", "without those of further tokens; lower is better", unit="nats"),
+    *(
+        Quantity(f"ahead_{ahead}", f"loss {ahead} tokens ahead", "before its weight; lower is better", unit="nats")
+        for ahead in (2, 3, 4)
+    ),
+    *(
+        Quantity(f"ahead_{ahead}_accuracy", f"accuracy {ahead} tokens ahead", "share of these tokens guessed right")
+        for ahead in (2, 3, 4)
+    ),
+    Quantity("objective.phase", "phase of the objective", "number of the objective that is trained, counted from 1"),
     Quantity("objective.causal_share", "share of causal rows", "of the rows of a step, and of its loss"),
     Quantity(
         "generator_loss",

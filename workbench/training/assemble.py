@@ -56,10 +56,12 @@ class Assembled(TrainedModel):
     Attributes:
         optimizer: over the model's parameters, at the peak rate.
         stage: of the depth method that the model is in.
+        phase: of the objective that the optimizer is in.
     """
 
     optimizer: torch.optim.Optimizer
     stage: int = field(default=0, kw_only=True)
+    phase: int = field(default=0, kw_only=True)
 
     def steps(self, position: Mapping[str, Any] | None = None) -> Steps:
         """Batches from the beginning, or from what their ``state()`` was when a checkpoint was made."""
@@ -102,7 +104,7 @@ class AssembledRecipe(Assembled):
     def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], labelled: int) -> float:
         """See :meth:`workbench.choices.objectives.objective.Objective.flops`."""
         length = batch.parts[0].tokens_BT.shape[1]
-        objective, size = self.model.choice, self.vocabulary.size
+        objective, size = self.model.choice.in_phase(self.phase), self.vocabulary.size
         return objective.flops(self.architecture, size, plans, batch.tokens, labelled, batch.span, length)
 
 

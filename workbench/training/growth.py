@@ -39,6 +39,7 @@ class Growth:
         self._announced = StageShape.restored(saved["shape"]) if saved else None
         self._outside: tuple[TrainingModel, bool, bool] | None = None
         self._ready: dict[int, TrainingModel] = {}
+        assembled.phase = saved.get("phase", 0) if saved else 0
 
     def advance(self, recipe: Recipe, progress: Progress) -> bool:
         """Carry out every transition that is due before the coming step, and announce what changed.
@@ -53,6 +54,7 @@ class Growth:
         while assembled.stage < due:
             transition = recipe.depth.transition(layers, assembled.stage + 1)
             self._begin(recipe, assembled.stage + 1, transition)
+        self._enter_phase(recipe, progress)
         plan = recipe.depth.plan(layers, progress, recipe.seed)
         shape = StageShape.of(assembled, plan)
         if transition is not None or shape != self._announced:
@@ -83,7 +85,21 @@ class Growth:
 
     def state(self) -> dict[str, Any]:
         """JSON-able: for a checkpoint."""
-        return {"stage": self.assembled.stage, "shape": asdict(self._announced) if self._announced else None}
+        shape = asdict(self._announced) if self._announced else None
+        return {"stage": self.assembled.stage, "phase": self.assembled.phase, "shape": shape}
+
+    def _enter_phase(self, recipe: Recipe, progress: Progress) -> None:
+        """Go on in the phase of the objective that is due, with a fresh optimizer where it says so."""
+        phase, assembled = recipe.objective.phase(progress), self.assembled
+        if phase == assembled.phase:
+            return
+        assembled.phase = phase
+        if recipe.objective.renews_optimizer:
+            assembled.optimizer = build_optimizer(recipe, assembled.model, assembled.engine)
+        if self._writer is not None:
+            fresh = ", with a fresh optimizer" if recipe.objective.renews_optimizer else ""
+            kind = recipe.objective.parts[phase].kind
+            self._writer.event(progress.step, "phase", f"phase {phase + 1}: objective '{kind}'{fresh}", phase=phase + 1)
 
     def _begin(self, recipe: Recipe, stage: int, transition: Transition) -> None:
         assembled = self.assembled

@@ -8,10 +8,11 @@ from workbench.choices.objectives.hybrid import Hybrid
 from workbench.choices.objectives.masked import Masked
 from workbench.choices.objectives.meta_controller import MetaController
 from workbench.choices.objectives.objective import Loss, Objective, TrainingModel
+from workbench.choices.objectives.phases import Phases
 from workbench.choices.objectives.regress import Regress
 from workbench.choices.objectives.replaced_token import ReplacedToken
 
 __all__ = [
     "AnswerSpan", "Causal", "Classify", "Diffusion", "Hybrid", "Loss", "Masked", "MetaController", "Objective",
-    "Regress", "ReplacedToken", "TrainingModel",
+    "Phases", "Regress", "ReplacedToken", "TrainingModel",
 ]  # fmt: skip

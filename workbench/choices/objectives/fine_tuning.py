@@ -26,6 +26,7 @@ class FineTuning(Objective):
     """Base of the objectives of fine-tuning; subclasses say what the C outputs of an example (E, C) mean."""
 
     listed: ClassVar[bool] = False
+    one_network: ClassVar[bool] = False
     provides: ClassVar[tuple[str, ...]] = ("nats", "scores", "baseline")
     whole: ClassVar[bool] = False
     """True where outputs are of every token (E, T, C), not of the example."""

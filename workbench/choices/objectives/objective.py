@@ -251,6 +251,10 @@ class Objective(Choice):
     generates: ClassVar[Literal["next", "unmask"] | None] = None
     # Which mask the backbone needs: the one that it was built with, or another by step or by row of a batch.
     masks: ClassVar[Literal["built", "by_step", "by_row"]] = "built"
+    # Whether backbone and head over words are one network that another objective can go on with.
+    one_network: ClassVar[bool] = True
+    # Whether the optimizer starts anew where a phase begins.
+    renews_optimizer: ClassVar[bool] = False
     # Whether the score reads a [MASK] from the position before it.
     shifted: ClassVar[bool] = False
     # Name of a second score, in nats per token of the held-out text (``TrainingModel.second``); empty for none.
@@ -304,6 +308,14 @@ class Objective(Choice):
                 f"'{self.kind}' sees the past alone in some rows or steps and both sides in others; "  # type: ignore[attr-defined]
                 "use architecture 'pre_ln' or 'post_ln', or objective 'masked' or 'causal'",
             )
+
+    def phase(self, progress: Progress) -> int:
+        """Return the number of the phase that rows (B, T) are trained in at ``progress``, from 0."""
+        return 0
+
+    def in_phase(self, number: int) -> Objective:
+        """Return the objective that rows (B, T) are trained with in a phase: this one, unless it has several."""
+        return self
 
     def labelled_fraction(self, progress: Progress) -> float:
         """Share of a row's tokens that get a label at ``progress`` (for FLOPs and the forecast)."""

@@ -36,13 +36,16 @@ class PredictsWords(Objective):
         le=1 << 20,
     )  # fmt: skip
 
+    def compared(self, vocabulary_size: int) -> int:
+        """Return how many words a label is compared with in training, of V."""
+        return self.sampled_words + 1 if self.sampled_words else vocabulary_size
+
     def flops(
         self, architecture: Architecture, vocabulary_size: int, plans: Sequence[LayerPlan], tokens: int, labelled: int,
         span: float, length: int,
     ) -> float:  # fmt: skip
         """Return the useful FLOPs of one step; of sampled words the label and the drawn ones count, not all V."""
-        words = self.sampled_words + 1 if self.sampled_words else vocabulary_size
-        return step_flops(architecture, words, plans, tokens, labelled, span, length)
+        return step_flops(architecture, self.compared(vocabulary_size), plans, tokens, labelled, span, length)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """A head that cannot be asked for some words (N, K) alone, as one of another library."""

@@ -43,6 +43,8 @@ class TokenPrediction(TrainingModel):
         self._score_region: Callable[..., tuple[Tensor, Tensor]] = self.score
         self._sampled_region: Callable[..., Tensor] = sampled_nats
         self._everywhere = self._padded = False
+        # The mask of a part of several, whose backbone may have been built for another; None as it was built.
+        self.causal: bool | None = None
 
     def labelled(self, batch: Batch, progress: Progress) -> Labelled:
         """Return the tokens (B, T) that the backbone sees and the N tokens that it must predict."""
@@ -128,10 +130,11 @@ class TokenPrediction(TrainingModel):
 
     def states(self, seen: Labelled, batch: Batch, plan: LayerPlan) -> Tensor:
         """Final hidden states of the labelled slots, (N, D); the backbone skips what only other positions need."""
+        causal = self.causal if seen.causal is None else seen.causal
         if seen.index_N is None:
             # (B, T, D) -> (N, D) with N = B * T.
-            return self.backbone(seen.tokens_BT, batch, plan, None, seen.causal).flatten(0, 1)
-        return self.backbone(seen.tokens_BT, batch, plan, seen.index_N, seen.causal)
+            return self.backbone(seen.tokens_BT, batch, plan, None, causal).flatten(0, 1)
+        return self.backbone(seen.tokens_BT, batch, plan, seen.index_N, causal)
 
     def score(self, x_ND: Tensor, labels_N: Tensor, weight_N: Tensor) -> tuple[Tensor, Tensor]:
         """Return nats and right predictions, 0-d, summed over the labels (N,) that count; states are (N, D).

@@ -39,6 +39,7 @@ UNCHANGED = 0.15
 class TwoNetworks(Objective):
     """Base of the objectives whose main network judges what a smaller one has filled in."""
 
+    one_network: ClassVar[bool] = False
     mask_rate: Scheduled = scheduled_knob(0.15, "share of positions that the generator fills in", gt=0, lt=1)
     generator_width: float = knob(
         0.25, "width and heads of the generator, as a share of the main network's", gt=0, le=1, unit="\u00d7 width"

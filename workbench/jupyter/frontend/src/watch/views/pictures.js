@@ -7,7 +7,7 @@ import { AXES, LEVEL_DASHES, LEVEL_HELP, SPEED_SECONDS } from "../../palette.js"
 import { lowerBound, smooth } from "../series.js";
 
 /** Event kinds worth a line on every plot, with the sign that stands for them where there is no room for words. */
-const MARKED = { stage: "", knob: "◆", pause: "‖", resume: "▸", fork: "↳", stop: "■", memory: "M", warning: "!", error: "✕" };
+const MARKED = { stage: "", phase: "P", knob: "◆", pause: "‖", resume: "▸", fork: "↳", stop: "■", memory: "M", warning: "!", error: "✕" };
 /** Of requests, those that have no event of their own. */
 const ASKED = { checkpoint: "▼", evaluate: "◇" };
 const TABLE_ROWS = 40;
