@@ -16,7 +16,9 @@ from workbench.choices.optimizers import AdamW, Lans
 from workbench.choices.progress import Budget
 from workbench.recipes.recipe import AXES, Recipe
 
-SHARED_BY_DATA = ("tokenizer", "sequence_length", "length_step", "batch_size", "batch_rule", "heldout_fraction")
+SHARED_BY_DATA = (
+    "tokenizer", "sequence_length", "length_step", "batch_size", "batch_rule", "heldout_fraction", "steps",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("preset", ["fast", "gpt_tiny", "length_warmup"])

@@ -44,6 +44,13 @@ def put(fields: Fields, path: str, value: Any) -> dict[str, Any]:
     return {**fields, key: put(fields[key], rest, value) if rest else value}
 
 
+def without(fields: Fields, path: str) -> dict[str, Any]:
+    """A copy of ``fields`` that lacks what stands at a dotted path."""
+    key, _, rest = path.partition(".")
+    return {name: without(value, rest) if rest and name == key else value for name, value in fields.items()
+            if rest or name != key}  # fmt: skip
+
+
 def as_typed(value: Any) -> str:
     """A value as people type it: a text as it stands, all else as JSON.
 

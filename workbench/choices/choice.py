@@ -18,6 +18,7 @@ import difflib
 import functools
 import importlib.metadata
 import inspect
+import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
@@ -94,10 +95,11 @@ class Choice(BaseModel):
     @classmethod
     def _known_knobs(cls, value: Any) -> Any:
         if isinstance(value, Mapping):
-            # One text is a list of one: a path, a package.
-            lists = {name for name, field in cls.model_fields.items() if field.annotation == tuple[str, ...]}
+            # One text, or choice, is a list of one: a path, a package, a preparation step.
+            lists = {name for name, field in cls.model_fields.items() if _takes_a_list(field.annotation)}
             plain = {name: as_plain(given) for name, given in value.items()}
-            value = {name: [each] if name in lists and isinstance(each, str) else each for name, each in plain.items()}
+            value = {name: [each] if name in lists and isinstance(each, str | Mapping) else each
+                     for name, each in plain.items()}  # fmt: skip
         for name, given in value.items() if isinstance(value, Mapping) else ():
             field = cls.model_fields.get(name)
             if field and MOVES in field.metadata and isinstance(given, str) and not _schedule_meant(given):
@@ -166,6 +168,15 @@ class Choice(BaseModel):
     def summary(cls) -> str:
         """First line of the docstring, without its markup: what a drop-down shows."""
         return (cls.__doc__ or cls.__name__).strip().splitlines()[0].replace("``", "")
+
+
+def _takes_a_list(annotation: Any) -> bool:
+    """Return whether a field holds several texts or choices."""
+    if typing.get_origin(annotation) is not tuple:
+        return False
+    item = typing.get_args(annotation)[0]
+    item = typing.get_args(item)[0] if typing.get_origin(item) is Annotated else item
+    return isinstance(item, type) and (item is str or issubclass(item, Choice))
 
 
 def _inherits(kind: type[Choice], method: str) -> bool:

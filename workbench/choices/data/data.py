@@ -9,6 +9,7 @@ from workbench.choices.choice import Choice, Problem, knob, one_of
 from workbench.choices.data.batch_rules.as_scheduled import AsScheduled
 from workbench.choices.data.batch_rules.batch_rule import BatchRule
 from workbench.choices.data.order import RowOrder
+from workbench.choices.data.steps.step import Step
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
 from workbench.choices.data.tokenizers.trained import TrainedTokenizer
 from workbench.choices.data.tokens import PreparedData
@@ -38,6 +39,11 @@ class Data(Choice):
         help="whether the batch size is as scheduled or follows the gradients", default_factory=AsScheduled
     )
     heldout_fraction: float = knob(0.05, "share of documents held out of training", gt=0, lt=1)
+    steps: tuple[one_of(Step), ...] = knob(  # type: ignore[valid-type]
+        (),
+        "preparation steps: documents are removed or changed by them, in this order, before the split",
+        max_length=32,
+    )
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Yield the problems of the batch rule."""
@@ -47,6 +53,9 @@ class Data(Choice):
         """Yield, at once, what of text and tokenizer is not here and cannot be fetched; a form asks at every key."""
         for path, message in self.tokenizer.problems_here():
             yield Problem(f"data.tokenizer.{path}", message)
+        for step in self.steps:
+            for path, message in step.problems_here():
+                yield Problem("data.steps", f"{step.kind}.{path}: {message}")
 
     def notices(self) -> Iterator[Problem]:
         """Yield what is said before training: text that is not read, special tokens that are added; no errors."""

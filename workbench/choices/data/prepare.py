@@ -15,6 +15,7 @@ import numpy as np
 from workbench.base.cache_folder import cache_folder
 from workbench.base.errors import DataError
 from workbench.base.text import many
+from workbench.choices.data.after_steps import AfterSteps
 from workbench.choices.data.cache import MANIFEST, cache_entry, key_of, read_manifest
 from workbench.choices.data.data import Data, Say
 from workbench.choices.data.encoding import write_documents
@@ -81,6 +82,7 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
         "heldout_split": manifest["split"],
         "heldout_overlap": manifest["heldout_overlap"],
         "heldout_overlap_before": manifest["heldout_overlap_before"],
+        **({"preparation": manifest["preparation"]} if data.steps else {}),
         "tokenizer_sha256": files[TOKENIZER_FILE]["sha256"],
         **{split: {**manifest[split], "sha256": files[f"{split}.ids.bin"]["sha256"]} for split in SPLITS},
     }
@@ -114,7 +116,7 @@ def training_texts(data: Data) -> Iterator[str]:
         DataError: the corpus cannot be read.
     """
     data.collect(lambda line: None)
-    return _Sides(data).texts(heldout=False)
+    return _Sides(data, lambda line: None).texts(heldout=False)
 
 
 def is_prepared(data: Data) -> bool:
@@ -174,7 +176,9 @@ def _made_from(data: Data) -> dict[str, Any]:
     tokenizer = {k: ("the sources" if v is sources else v) for k, v in tokenizer.items()}
     split = {"rule": RULE, "heldout_fraction": data.heldout_fraction}
     kind = data.model_dump(include={"kind"})
-    return {"format": FORMAT_VERSION, "sources": {**kind, **sources}, "tokenizer": tokenizer, "split": split}
+    # Only where there are any: text that was prepared before there were steps stays prepared.
+    steps = {"steps": [step.key() for step in data.steps]} if data.steps else {}
+    return {"format": FORMAT_VERSION, "sources": {**kind, **sources}, "tokenizer": tokenizer, "split": split, **steps}
 
 
 def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
@@ -183,7 +187,7 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
 
     data.collect(say)
     say("reading the text and splitting it, once")
-    sides = _Sides(data)
+    sides = _Sides(data, say)
     repeats = Repeats(sides.texts(heldout=True))
     say(f"{data.tokenizer.doing}, once")
     target = folder / TOKENIZER_FILE
@@ -207,6 +211,8 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
         foreign = (repeats.without(text) for text in sides.texts(heldout=True))
         write_documents(tokenizer, vocabulary, (text for text in foreign if text), heldout, with_bytes=True)
     np.save(folder / COUNTS_FILE, train.counts_V)
+    if data.steps:
+        sides.documents.write(folder)
     say(
         f"{train.tokens:,} training tokens in {train.documents:,} documents, {heldout.tokens:,} held-out tokens in "
         f"{heldout.documents:,}; before its repeats were removed, {repeats.share:.2%} of the held-out text's runs of "
@@ -222,35 +228,39 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
         "split": sides.split.described() if sides.split else {"grain": "heldout_paths", "sources": []},
         "heldout_overlap": repeats.overlap,
         "heldout_overlap_before": repeats.share,
+        **({"preparation": sides.documents.described()} if data.steps else {}),
         **{s: {"documents": w.documents, "tokens": w.tokens} for s, w in zip(SPLITS, (train, heldout), strict=True)},
     }
 
 
 class _Sides:
-    """The documents of both sides, as often as they are asked for.
+    """The documents of both sides, as often as they are asked for, after the preparation steps.
 
     Attributes:
-        split: the rule in force; None where the corpus brings a held-out set of its own.
+        split: the rule in force; None where the corpus brings a held-out set of its own, which no step changes.
+        documents: those that are split, or all of them training text.
     """
 
-    def __init__(self, data: Data) -> None:
+    def __init__(self, data: Data, say: Say) -> None:
         self._data = data
         own = data.heldout_documents()
         self._own = None if own is None else {document_hash(text) for text in own}
-        self.split = choose_split(data.sourced_documents(), data.heldout_fraction) if own is None else None
+        self.documents = AfterSteps(data, self._own or (), say)
+        self.split = choose_split(self.documents, data.heldout_fraction) if own is None else None
 
     def texts(self, *, heldout: bool) -> Iterator[str]:
         """Every document of one side with text in it; a training document that is also held out is left out."""
         texts: Iterable[str]
         if self.split is not None:
             split = self.split
-            sided = (side for sources, text in self._data.sourced_documents() for side in split.sides(sources, text))
+            sided = (side for sources, text in self.documents for side in split.sides(sources, text))
             texts = (side.text for side in sided if side.heldout == heldout)
         elif heldout:
             texts = self._data.heldout_documents() or ()
         else:
+            # Once more: a step may have made of a document one that is held out.
             own = self._own or set()
-            texts = (text for text in self._data.documents() if document_hash(text) not in own)
+            texts = (text for _, text in self.documents if document_hash(text) not in own)
         return (text for text in texts if text and not text.isspace())
 
 

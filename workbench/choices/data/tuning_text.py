@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, TypeVar
 
 from workbench.choices.choice import Problem, knob, one_of
+from workbench.choices.data.after_steps import AfterSteps
 from workbench.choices.data.data import Data, Say, Sourced
 from workbench.choices.data.split import Labelled, Split, choose_split, document_hash
 
@@ -14,6 +15,7 @@ from workbench.choices.data.split import Labelled, Split, choose_split, document
 R = TypeVar("R", bound=Any)
 SALT = "tuning"
 """Salt of the hash that splits the training text anew; without it the same documents would stay in training."""
+_OF_THE_CORPUS = ("heldout_fraction", "steps")
 
 
 class TuningText(Data):
@@ -50,26 +52,35 @@ class TuningText(Data):
 
     def sources(self) -> dict[str, Any]:
         """Those of the corpus, and the share that it holds out for results."""
-        return {"salt": SALT, "results": self.text.heldout_fraction, self.text.kind: self.text.sources()}
+        steps = {"steps": [step.key() for step in self.text.steps]} if self.text.steps else {}
+        return {"salt": SALT, "results": self.text.heldout_fraction, self.text.kind: self.text.sources(), **steps}
 
     def _sides(self) -> Iterator[Labelled]:
         return (side for sources, text in self._training() for side in self._split.sides(sources, text))
 
     def _training(self) -> Iterator[Sourced]:
-        """The corpus' training text."""
+        """The corpus' training text, after its preparation steps."""
         split = self._split_for_results
-        for sources, text in self.text.sourced_documents():
+        for sources, text in self._documents:
             if isinstance(split, Split):
                 yield from ((sources, side.text) for side in split.sides(sources, text) if not side.heldout)
             elif document_hash(text) not in split:
                 yield sources, text
 
     @functools.cached_property
+    def _own(self) -> set[int] | None:
+        """Return the hashes of the held-out documents that the corpus brings; None where it is split."""
+        own = self.text.heldout_documents()
+        return None if own is None else {document_hash(text) for text in own}
+
+    @functools.cached_property
+    def _documents(self) -> AfterSteps:
+        return AfterSteps(self.text, self._own or (), lambda line: None)
+
+    @functools.cached_property
     def _split_for_results(self) -> Split | set[int]:
         """Return how the corpus is split, or the hashes of the held-out documents that it brings."""
-        if (own := self.text.heldout_documents()) is not None:
-            return {document_hash(text) for text in own}
-        return choose_split(self.text.sourced_documents(), self.text.heldout_fraction)
+        return choose_split(self._documents, self.text.heldout_fraction) if self._own is None else self._own
 
     @functools.cached_property
     def _split(self) -> Split:
@@ -81,8 +92,10 @@ def on_tuning_text(recipe: R) -> R:
     data = recipe.data
     if isinstance(data, TuningText):
         return recipe
-    shared = {name: getattr(data, name) for name in Data.model_fields}
-    text = _with(data, {"heldout_fraction": data.heldout_fraction})
+    shared = {name: getattr(data, name) for name in Data.model_fields if name not in _OF_THE_CORPUS}
+    # What decides the results' held-out text stays with the corpus.
+    text = _with(data, {name: getattr(data, name) for name in _OF_THE_CORPUS})
+    shared["heldout_fraction"] = data.heldout_fraction
     changed: R = recipe.with_(data=TuningText(text=text, **shared))
     return changed
 
@@ -92,8 +105,8 @@ def on_own_text(recipe: R) -> R:
     data = recipe.data
     if not isinstance(data, TuningText):
         return recipe
-    shared = {name: getattr(data, name) for name in Data.model_fields if name != "heldout_fraction"}
-    changed: R = recipe.with_(data=_with(data.text, {**shared, "heldout_fraction": data.text.heldout_fraction}))
+    shared = {name: getattr(data.text if name in _OF_THE_CORPUS else data, name) for name in Data.model_fields}
+    changed: R = recipe.with_(data=_with(data.text, shared))
     return changed
 
 

@@ -1,0 +1,6 @@
+"""Preparation steps: what is removed from the documents, or changed in them, before they are split."""
+
+from workbench.choices.data.steps.exact_duplicates import ExactDuplicates
+from workbench.choices.data.steps.step import Document, Step, Verdict
+
+__all__ = ["Document", "ExactDuplicates", "Step", "Verdict"]
