@@ -19,7 +19,8 @@ from tests.training.conftest import LiveRun
 from workbench.base.errors import DataError
 from workbench.choices.choice import registry
 from workbench.choices.progress import Progress
-from workbench.recipes.recipe import Recipe, recipe_hash
+from workbench.recipes.recipe import Recipe
+from workbench.recipes.recipe_hash import recipe_hash
 from workbench.store.evaluations import read_evaluations
 from workbench.store.folder import read_json, write_json
 from workbench.training import checkpoint

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -16,7 +15,7 @@ import workbench.choices  # noqa: F401  (registers every choice)
 from workbench.base.assignments import assignments as read_assignments
 from workbench.base.assignments import read_fields
 from workbench.base.errors import RecipeError
-from workbench.base.fields import as_typed, at, by_axis, differences, flatten, without
+from workbench.base.fields import as_typed, by_axis, differences, flatten
 from workbench.base.files import write_bytes
 from workbench.base.text import aligned, many, plain
 from workbench.choices.architectures.architecture import Architecture
@@ -29,11 +28,10 @@ from workbench.choices.execution.execution import Execution
 from workbench.choices.objectives.objective import Objective
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Budget, parse_budget
+from workbench.recipes.recipe_hash import recipe_hash
 
 AXES = ("data", "objective", "architecture", "depth", "optimizer", "execution")
 SCHEMA_VERSION = 1
-LATE_FIELDS = {"data.steps": [], "data.text.steps": []}
-"""Fields that came after the first recipes, and what they meant before: a hash does not count them while they do."""
 _LONGEST_VALUE = 300
 _LENGTHS = {"too_short": "item", "too_long": "item", "string_too_short": "character", "string_too_long": "character"}
 _PLAIN = {
@@ -317,16 +315,6 @@ class Recipe(BaseModel):
         except (OSError, UnicodeDecodeError) as error:
             raise RecipeError(f"recipe file '{path}' cannot be read: {error}") from None
         return cls._of(read_fields(text, f"recipe file '{path}'"))
-
-
-def recipe_hash(fields: Mapping[str, Any]) -> str:
-    """:attr:`Recipe.hash` of a recipe's fields as they are, such as those of a file that lacks fields of today."""
-    decisive = {key: value for key, value in fields.items() if key not in ("name", "notes")}
-    for path, before in LATE_FIELDS.items():
-        if at(decisive, path) == before:
-            decisive = without(decisive, path)
-    # Forty bits: short enough for a folder's name, and a user's recipes will not collide.
-    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:10]
 
 
 def _without_waiting(path: str, flags: int) -> int:

@@ -12,7 +12,8 @@ import torch
 
 from workbench.base.errors import FREE_SPACE, RunError
 from workbench.choices.progress import Progress
-from workbench.recipes.recipe import Recipe, recipe_hash
+from workbench.recipes.recipe import Recipe
+from workbench.recipes.recipe_hash import recipe_hash
 from workbench.store.evaluations import BITS_PER_BYTE, HELDOUT_LOSS, SCHEMA, point_of, read_evaluations
 from workbench.store.folder import RunFolder, read_json, read_object, write_json
 from workbench.store.state import disk_full, fill_reserve, mean_speed, read_state

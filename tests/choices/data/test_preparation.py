@@ -60,5 +60,5 @@ def test_without_steps_it_says_so(corpus):
 
 def test_a_damaged_report_says_what_to_do(tmp_path):
     (tmp_path / "preparation.json").write_text('{"steps": [')
-    with pytest.raises(DataError, match="delete .*, and it is made again"):
+    with pytest.raises(DataError, match=r"delete .*, and it is made again"):
         Preparation(tmp_path)

@@ -93,7 +93,9 @@ class AfterSteps:
     def documents(self) -> Iterator[Document]:
         """Yield the documents that are left, with their numbers; those without any text are left out."""
         read = enumerate(self._data.sourced_documents())
-        documents = (Document(number, sources, text) for number, (sources, text) in read if text and not text.isspace())
+        documents: Iterator[Document] = (
+            Document(number, sources, text) for number, (sources, text) in read if text and not text.isspace()
+        )
         if self._own:
             documents = (document for document in documents if document_hash(document.text) not in self._own)
         for folder in self._folders:

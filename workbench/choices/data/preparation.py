@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -127,7 +127,7 @@ def _short(text: str) -> str:
     return plain(text, SHOWN_CHARACTERS)
 
 
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     # Escaped: texts are anybody's, and must not become markup of this page.
     body = "".join(_row("td", row) for row in rows)
     return f"<table><thead>{_row('th', heads)}</thead><tbody>{body}</tbody></table>"

@@ -1,0 +1,28 @@
+"""The hash of a recipe: fields of later versions do not count while they mean what there was before."""
+
+from __future__ import annotations
+
+from workbench.base.fields import at, without
+from workbench.recipes.recipe import Recipe
+from workbench.recipes.recipe_hash import LATE_FIELDS, recipe_hash
+
+
+def test_a_recipe_of_before_keeps_its_hash() -> None:
+    fields = earlier = Recipe().to_dict()
+    for path in LATE_FIELDS:
+        earlier = without(earlier, path)
+    assert earlier != fields
+    assert recipe_hash(earlier) == recipe_hash(fields) == Recipe(**earlier).hash
+
+
+def test_the_defaults_are_those_of_the_recipe() -> None:
+    fields = Recipe().to_dict()
+    nested = Recipe(data={"kind": "tuning_text"}).to_dict()
+    for path, before in LATE_FIELDS.items():
+        assert at(nested if path.startswith("data.text.") else fields, path) == before, path
+
+
+def test_a_late_field_that_is_used_counts() -> None:
+    used = Recipe().with_(data={"steps": ["exact_duplicates"]})
+    assert used.hash != Recipe().hash
+    assert recipe_hash(used.to_dict()) == used.hash

@@ -1,0 +1,23 @@
+"""The hash of a recipe's fields: what decides the training, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.base.fields import at, without
+
+LATE_FIELDS: dict[str, Any] = {"data.steps": [], "data.text.steps": []}
+"""Fields that came after the first recipes, and what they meant before: a hash does not count them while they do."""
+
+
+def recipe_hash(fields: Mapping[str, Any]) -> str:
+    """:attr:`Recipe.hash` of a recipe's fields as they are, such as those of a file that lacks fields of today."""
+    decisive = {key: value for key, value in fields.items() if key not in ("name", "notes")}
+    for path, before in LATE_FIELDS.items():
+        if at(decisive, path) == before:
+            decisive = without(decisive, path)
+    # Forty bits: short enough for a folder's name, and a user's recipes will not collide.
+    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:10]
