@@ -122,8 +122,6 @@ def assemble(recipe: Recipe, prepared: PreparedData, engine: Engine | None = Non
     """
     engine = engine or recipe.engine()
     engine.start()
-    order = recipe.data.row_order(prepared, recipe.seed)
-    order = recipe.objective.arrange(order, prepared.vocabulary)
     architecture = recipe.depth.architecture_at(recipe.architecture, 0)
     model = build_model(recipe, architecture, prepared.vocabulary, engine)
     return AssembledRecipe(
@@ -134,9 +132,20 @@ def assemble(recipe: Recipe, prepared: PreparedData, engine: Engine | None = Non
         architecture=architecture,
         layers=recipe.depth.layers_at(recipe.architecture.layers, 0),
         optimizer=build_optimizer(recipe, model, engine),
-        order=order,
+        order=row_order(recipe, prepared),
         heldout=heldout_set(recipe, prepared),
     )
+
+
+def row_order(recipe: Recipe, prepared: PreparedData) -> RowOrder:
+    """Return the training rows of a recipe by sample index, at the longest length of the run.
+
+    Raises:
+        DataError: the training split holds fewer tokens than one row.
+    """
+    order = recipe.data.row_order(prepared, recipe.seed)
+    arranged: RowOrder = recipe.objective.arrange(order, prepared.vocabulary)
+    return arranged
 
 
 def heldout_set(recipe: Recipe, prepared: PreparedData) -> HeldoutSet:

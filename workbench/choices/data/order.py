@@ -120,22 +120,45 @@ class RowOrder:
             tokens and positions int64 of shape (B, T), pieces int32 of shape (B, T), samples int64 of shape (B,).
         """
         samples_B = np.ascontiguousarray(samples, dtype=np.int64)
+        source_BT, positions_BT, documents_BT = self._laid_out(samples_B)
+        # uint16 or uint32 -> int64: an embedding asks for int64, the store for few bytes.
+        tokens_BT = self._ids_N[source_BT].astype(np.int64)
+        return Batch(*(torch.from_numpy(a) for a in (tokens_BT, positions_BT, documents_BT, samples_B)))
+
+    def places(self, samples: np.ndarray) -> np.ndarray:
+        """Return where in the store each token of some rows stands, int64 (B, T); arguments as for :meth:`batch`."""
+        return self._laid_out(np.ascontiguousarray(samples, dtype=np.int64))[0]
+
+    def samples_of(self, begin: int, end: int, epoch: int) -> np.ndarray:
+        """Return the samples of an epoch that read some of a text, int64, rising; none where it was left out.
+
+        Args:
+            begin, end: places in the store, of one document.
+            epoch: counted from 0.
+        """
+        plan, length = self.plan(epoch), self.sequence_length
+        start = self.store.offsets_D1[np.searchsorted(self.store.offsets_D1, begin, side="right") - 1]
+        reads_R = np.zeros(self.rows, bool)
+        for place in np.flatnonzero(plan.starts_D == start):
+            moved = int(plan.bounds_D1[place] - start)
+            reads_R[(begin + moved) // length : -(-(end + moved) // length)] = True
+        return epoch * self.rows + np.flatnonzero(reads_R[plan.rows_R])
+
+    def _laid_out(self, samples_B: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Place in the store, position in the piece and number of the piece of every token, (B, T) each."""
         assert samples_B.ndim == 1, samples_B.shape
         assert samples_B.min(initial=0) >= 0, samples_B
         epochs_B = samples_B // self.rows
         shape = (len(samples_B), self.sequence_length)
-        tokens_BT, positions_BT = np.empty(shape, np.int64), np.empty(shape, np.int64)
+        source_BT, positions_BT = np.empty(shape, np.int64), np.empty(shape, np.int64)
         documents_BT = np.empty(shape, np.int32)
         # Once, or twice where the batch straddles the end of an epoch.
         for epoch in np.unique(epochs_B):
             here_B = epochs_B == epoch
             plan = self.plan(int(epoch))
             rows_B = plan.rows_R[samples_B[here_B] % self.rows]
-            source, position, piece = _lay_out(plan, rows_B, self.sequence_length)
-            # uint16 or uint32 -> int64 on assignment: an embedding asks for int64, the store for few bytes.
-            tokens_BT[here_B] = self._ids_N[source]
-            positions_BT[here_B], documents_BT[here_B] = position, piece
-        return Batch(*(torch.from_numpy(a) for a in (tokens_BT, positions_BT, documents_BT, samples_B)))
+            source_BT[here_B], positions_BT[here_B], documents_BT[here_B] = _lay_out(plan, rows_B, self.sequence_length)
+        return source_BT, positions_BT, documents_BT
 
     def _make_plan(self, epoch: int) -> EpochPlan:
         offsets_D1 = self.store.offsets_D1

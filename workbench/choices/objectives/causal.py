@@ -14,7 +14,7 @@ from workbench.choices.choice import knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, TrainingModel
-from workbench.choices.objectives.preview import Shown
+from workbench.choices.objectives.preview import Shown, shown_next
 from workbench.choices.objectives.sampled_softmax import PredictsWords
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
@@ -65,9 +65,9 @@ class Causal(PredictsWords):
         """1: each of a row's T tokens predicts the next (ends of pieces do, with weight 0)."""
         return 1.0
 
-    def preview(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Shown]:
-        """Return the document (T,) as it is: every token but the last is asked for the next."""
-        return [Shown(token, "next" if place + 1 < len(tokens) else "read") for place, token in enumerate(tokens)]
+    def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:
+        """Return rows (B, T) as they are: every token is asked for the next of its piece."""
+        return shown_next(batch, follows(batch))
 
 
 def follows(batch: Batch, ahead: int = 1) -> Tensor:

@@ -24,6 +24,7 @@ from workbench.choices.objectives.objective import Labelled
 SELECT, TREAT, REPLACE, LENGTH, SENTENCE = 1, 2, 3, 4, 5
 """Purposes: each draws from a stream of its own, so that no two decisions about a position are correlated."""
 
+CPU = torch.device("cpu")
 _WORD = (1 << 64) - 1
 _GAMMA, _MULTIPLY_1, _MULTIPLY_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _POSITION_BITS = 17  # rows are at most 65,536 long (data.sequence_length)
@@ -182,6 +183,14 @@ class Corruption:
             true_BK.flatten(),
             counts_BK.flatten().float(),
         )
+
+
+def labelled_places(seen: Labelled) -> Tensor:
+    """Return which places of rows have a label that counts, bool (B, T)."""
+    labelled_M = torch.zeros(seen.tokens_BT.numel(), dtype=torch.bool)
+    index_N = torch.arange(len(labelled_M)) if seen.index_N is None else seen.index_N
+    labelled_M[index_N[seen.weight_N > 0]] = True
+    return labelled_M.view_as(seen.tokens_BT)
 
 
 class Corrupting:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -11,10 +10,10 @@ from torch import Tensor
 from workbench.choices.choice import knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.corruption import SELECT, spread
+from workbench.choices.objectives.corruption import SELECT, labelled_places, spread
 from workbench.choices.objectives.draws import uniforms
 from workbench.choices.objectives.objective import Builder, Labelled, Objective, TrainingModel
-from workbench.choices.objectives.preview import Shown, row_of, shown
+from workbench.choices.objectives.preview import Shown, shown
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 
@@ -52,13 +51,15 @@ class Diffusion(Objective):
         """1: the loss is a mean over each of a row's T tokens, which hidden ones stand for by their weight."""
         return 1.0
 
-    def preview(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Shown]:
-        """Return the document (T,) as a run has it: the first of its rows that hides between a third and two thirds."""
+    def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:
+        """Return rows (B, T) with the share hidden that each row draws."""
+        seen = hidden_rows(batch, vocabulary, self.least_rate, seed)
+        return shown(batch, seen.tokens_BT, labelled_places(seen), vocabulary.mask)
+
+    def previewed(self, seed: int) -> int:
+        """See :meth:`Objective.previewed`: the first row (1, T) that hides between a third and two thirds."""
         rate_S = spread(seed, RATES, torch.arange(8))
-        sample = ((rate_S > 1 / 3) & (rate_S < 2 / 3)).nonzero()[:1, 0]
-        seen = hidden_rows(row_of(tokens)._replace(samples_B=sample), vocabulary, self.least_rate, seed)
-        labelled = set(seen.weight_N.nonzero()[:, 0].tolist())
-        return shown(tokens, seen.tokens_BT[0].tolist(), labelled, vocabulary.mask)
+        return int(((rate_S > 1 / 3) & (rate_S < 2 / 3)).int().argmax())
 
 
 def hidden_rows(batch: Batch, vocabulary: Vocabulary, least_rate: float, seed: int) -> Labelled:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -12,10 +11,10 @@ from workbench.choices.choice import knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.causal import follows
-from workbench.choices.objectives.corruption import Corrupting, Corruption, spread
+from workbench.choices.objectives.corruption import CPU, Corrupting, Corruption, spread
 from workbench.choices.objectives.layout import everywhere
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, Objective, TrainingModel
-from workbench.choices.objectives.preview import START, Shown, row_of, shown
+from workbench.choices.objectives.preview import START, Shown, row_of, shown, shown_next
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
@@ -65,11 +64,24 @@ class Hybrid(Objective):
         """``causal_share`` at ``progress``: each of the T tokens of such a row predicts the next."""
         return at(self.causal_share, progress)
 
-    def preview(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Shown]:
-        """Return the document (T,) as a masked row has it; in a causal row every token is asked for the next."""
-        seen = masked_rows(self, Corruption(vocabulary, torch.device("cpu")), row_of(tokens), START, seed)
-        labelled = set((seen.weight_N.nonzero()[:, 0] + 1).tolist())
-        return shown(tokens, seen.tokens_BT[0].tolist(), labelled, vocabulary.mask)
+    def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:
+        """Return rows (B, T): the causal ones as they are, the others with what is hidden."""
+        seen = masked_rows(self, Corruption(vocabulary, CPU), batch, progress, seed)
+        asked_BT = seen.weight_N.view(batch.tokens_BT.shape).roll(1, dims=1) > 0
+        masked = shown(batch, seen.tokens_BT, asked_BT, vocabulary.mask)
+        causal = shown_next(batch, follows(batch))
+        causal_B = causal_rows(self, batch, progress, seed).tolist()
+        return [left if reads_left else both for left, both, reads_left in zip(causal, masked, causal_B, strict=True)]
+
+    def previewed(self, seed: int) -> int:
+        """See :meth:`Objective.previewed`: the first row (1, T) with something hidden."""
+        rows = row_of([0])._replace(samples_B=torch.arange(64))
+        return int((~causal_rows(self, rows, START, seed)).int().argmax())
+
+
+def causal_rows(choice: Hybrid, batch: Batch, progress: Progress, seed: int) -> Tensor:
+    """Return which rows of a batch are read from the left, bool (B,)."""
+    return spread(seed, ROWS, batch.samples_B) < at(choice.causal_share, progress)
 
 
 def masked_rows(choice: Hybrid, corrupt: Corruption, batch: Batch, progress: Progress, seed: int) -> Labelled:
@@ -89,7 +101,7 @@ class HybridModel(Corrupting, TokenPrediction):
     def labelled(self, batch: Batch, progress: Progress) -> Labelled:
         """Return rows (B, T), the causal ones as they are, and N = B * T slots, each for the token behind it."""
         masked = masked_rows(self.choice, self._corrupt(batch), batch, progress, self.seed)
-        causal_B = spread(self.seed, ROWS, batch.samples_B) < at(self.choice.causal_share, progress)
+        causal_B = causal_rows(self.choice, batch, progress, self.seed)
         causal_B1 = causal_B[:, None]
         weight_BT = masked.weight_N.view(batch.tokens_BT.shape)
         return Labelled(

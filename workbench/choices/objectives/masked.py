@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -16,11 +16,11 @@ from workbench.choices.choice import Problem, knob
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.corruption import Corrupting, Corruption, Picks, labels_per_row
+from workbench.choices.objectives.corruption import CPU, Corrupting, Corruption, Picks, labelled_places, labels_per_row
 from workbench.choices.objectives.frequencies import entropy, frequencies, predictable
 from workbench.choices.objectives.groups import Selection
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, TrainingModel
-from workbench.choices.objectives.preview import START, Shown, row_of, shown
+from workbench.choices.objectives.preview import Shown, shown
 from workbench.choices.objectives.sampled_softmax import PredictsWords
 from workbench.choices.objectives.sentence_pairs import (
     PairedRows,
@@ -106,12 +106,20 @@ class Masked(PredictsWords):
         """``mask_rate`` at ``progress``: the share of a row's tokens, before rounding to whole ones."""
         return at(self.mask_rate, progress)
 
-    def preview(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Shown]:
-        """Return the document (T,) as the first step of a run would corrupt it, at the rate of that step."""
-        seen = corrupted(self, Corruption(vocabulary, torch.device("cpu")), row_of(tokens), START, seed)
-        assert seen.index_N is not None
-        labelled = set(seen.index_N[seen.weight_N > 0].tolist())
-        return shown(tokens, seen.tokens_BT[0].tolist(), labelled, vocabulary.mask)
+    def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:
+        """Return rows (B, T) corrupted at the rate of ``progress``; a pair of another order or text is marked."""
+        seen = corrupted(self, Corruption(vocabulary, CPU), batch, progress, seed)
+        rows = shown(batch, seen.tokens_BT, labelled_places(seen), vocabulary.mask)
+        if self.sentence == "none":
+            return rows
+        first_B, paired_B = pairs_of(batch, vocabulary.sep)
+        columns = (first_B % batch.tokens_BT.shape[1]).tolist()
+        for index in (changed(batch, seed).bool() & paired_B).nonzero()[:, 0].tolist():
+            pieces, row = batch.documents_BT[index].tolist(), rows[index]
+            for place, each in enumerate(row):
+                if pieces[place] == pieces[columns[index]] and each.mark == "read":
+                    row[place] = each._replace(mark="swapped")
+        return rows
 
     def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float | None:
         """Nats per label of the best guess from word frequencies, counts (V,), and the token that is visible.

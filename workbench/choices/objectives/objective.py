@@ -17,7 +17,7 @@ from workbench.choices.choice import Choice, Problem
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.preview import Shown
+from workbench.choices.objectives.preview import START, Shown, row_of
 from workbench.choices.progress import Progress
 
 
@@ -321,6 +321,19 @@ class Objective(Choice):
         """Share of a row's tokens that get a label at ``progress`` (for FLOPs and the forecast)."""
         raise NotImplementedError
 
+    def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:
+        """Return what training at ``progress`` shows of rows (B, T), place by place, for people to look at.
+
+        Args:
+            batch: as training reads it, on the CPU.
+            seed: of the run.
+        """
+        return [[Shown(token, "read") for token in row] for row in batch.tokens_BT.tolist()]
+
+    def previewed(self, seed: int) -> int:
+        """Return the sample whose row (1, T) :meth:`preview` shows: one that shows what is special, where some do."""
+        return 0
+
     def preview(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Shown]:
         """Return what training at the start of a run shows of a document, place by place, for people to look at.
 
@@ -328,7 +341,7 @@ class Objective(Choice):
             tokens: ids (T,) of the document with its frame, ``[cls] ... [sep]``.
             seed: another one draws anew.
         """
-        return [Shown(token, "read") for token in tokens]
+        return self.shown_rows(row_of(tokens, self.previewed(seed)), vocabulary, START, seed)[0]
 
     def flops(
         self,

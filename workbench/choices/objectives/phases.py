@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -159,10 +159,13 @@ class Phases(Objective):
         number = self.phase(progress)
         return {**self.parts[number].scheduled_values(progress), "phase": number + 1.0}
 
-    def preview(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Shown]:
-        """Return the document (T,) as the first phase shows it."""
-        shown: list[Shown] = self.parts[0].preview(tokens, vocabulary, seed)
-        return shown
+    def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:
+        """Return rows (B, T) as the part in force shows them."""
+        return self.in_phase(self.phase(progress)).shown_rows(batch, vocabulary, progress, seed)
+
+    def previewed(self, seed: int) -> int:
+        """See :meth:`Objective.previewed`: the row (1, T) of the first part."""
+        return self.in_phase(0).previewed(seed)
 
     def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float | None:
         """See :meth:`Objective.context_free_loss`, counts (V,): that of the last part."""

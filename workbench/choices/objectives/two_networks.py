@@ -20,11 +20,19 @@ from workbench.choices.architectures.modular import Modular
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.corruption import TREAT, Corrupting, Corruption, labels_per_row, random_bits
+from workbench.choices.objectives.corruption import (
+    CPU,
+    TREAT,
+    Corrupting,
+    Corruption,
+    labelled_places,
+    labels_per_row,
+    random_bits,
+)
 from workbench.choices.objectives.draws import FILL, draw_tokens, uniforms
 from workbench.choices.objectives.heldout import SEED
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, Objective, TrainingModel
-from workbench.choices.objectives.preview import START, Shown, row_of, shown
+from workbench.choices.objectives.preview import Shown, shown
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
@@ -125,12 +133,10 @@ class TwoNetworks(Objective):
                 f"'{self.kind}' takes its own from it; use another depth method",  # type: ignore[attr-defined]
             )
 
-    def preview(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Shown]:
-        """Return the document (T,) as the generator of a first step reads it; what it fills in needs its weights."""
-        seen = selected(Corruption(vocabulary, torch.device("cpu")), row_of(tokens), at(self.mask_rate, START), seed)
-        assert seen.index_N is not None
-        labelled = set(seen.index_N[seen.weight_N > 0].tolist())
-        return shown(tokens, seen.tokens_BT[0].tolist(), labelled, vocabulary.mask)
+    def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:
+        """Return rows (B, T) as the generator reads them; what it fills in for the main network needs its weights."""
+        seen = selected(Corruption(vocabulary, CPU), batch, at(self.mask_rate, progress), seed)
+        return shown(batch, seen.tokens_BT, labelled_places(seen), vocabulary.mask)
 
 
 def selected(corrupt: Corruption, batch: Batch, rate: float, seed: int) -> Labelled:
