@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +73,11 @@ _forks.set_forkserver_preload(["workbench.training.worker", "workbench.training.
 class Forked:
     """A worker that is forked from a process which has loaded torch, and what tests ask of a process."""
 
-    def __init__(self, arguments: list[str], log: Path, before: Callable[[], None] | None) -> None:
-        self._process = _forks.Process(target=_work, args=(arguments, str(log), dict(os.environ), before))
+    def __init__(
+        self, arguments: list[str], log: Path, before: Callable[[], None] | None, there: Mapping[str, str] = {}
+    ) -> None:
+        environment = os.environ | there
+        self._process = _forks.Process(target=_work, args=(arguments, str(log), environment, before))
         self._process.start()
         assert self._process.pid is not None
         self.pid = self._process.pid

@@ -1,95 +1,245 @@
-"""Two processes take the steps of one, and agree on when to end."""
+"""Two worker processes train one run: they take the steps of one, and end, pause and go on together."""
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Callable
-from pathlib import Path
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 
-from workbench.base.errors import DataError
+from tests.training.conftest import Forked, LiveRun
+from tests.training.test_worker import ask
+from workbench.base.errors import DataError, RecipeError
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.ranks import Ranks
 from workbench.recipes.recipe import Recipe
+from workbench.store.evaluations import read_evaluations
+from workbench.store.folder import read_json
+from workbench.training import checkpoint
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
+from workbench.training.together import check
 
 SIZE = 2
 
 
-Found = dict[str, Any]
-"""``weights``, ``loss`` and ``progress`` of one process at the end of one recipe."""
+@dataclass
+class Pair:
+    """One run, and the two processes that train it; the first is the run's ``process``."""
+
+    run: LiveRun
+    processes: list[Forked]
+
+    def wait(self) -> list[int]:
+        """Return the exit codes."""
+        return [process.wait(120) for process in self.processes]
+
+    def last_steps(self) -> set[int]:
+        """Return the steps after which the processes say that they end."""
+        said = re.findall(r"process 1 of 2 ends with the run, after step (\d+)", self.run.log)
+        return {self.run.state.step, *map(int, said[-1:])}
 
 
-def train(rank: int, recipes: dict[str, Recipe], folder: Path) -> None:
-    """Train each recipe to its end as one of two processes; writes weights and record of each."""
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=SIZE)
-    for name, recipe in recipes.items():
-        engine = recipe.engine()
-        engine.ranks = Ranks(rank, SIZE)
-        training = Training(recipe, assemble(recipe, prepare(recipe.data, say=lambda line: None), engine))
-        # Only the first is asked to stop, as by a signal.
-        while not training.progress.done and not engine.ranks.agree(rank == 0 and training.progress.step == 40):
-            training.step()
-        training.close()
-        found = {"weights": training.model.state_dict(), "loss": training.recorder.loss, "progress": training.progress}
-        torch.save(found, folder / f"{name}-{rank}.pt")
-    dist.destroy_process_group()
+Start = Callable[..., Pair]
 
 
-@pytest.fixture(scope="module")
-def recipes(tiny: Recipe) -> dict[str, Recipe]:
-    """One recipe per objective, one that ends by the clock, and one that is stopped."""
-    made: dict[str, Recipe] = {
-        objective: tiny.with_(objective=objective, architecture={"dropout": 0.0}, execution={"micro_batch_size": 8})
-        for objective in ("masked", "causal")
-    }
-    return made | {"clock": tiny.with_(budget="1 seconds"), "stop": tiny.with_(budget="1000 steps")}
+@pytest.fixture
+def start(live: Callable[..., LiveRun]) -> Iterator[Start]:
+    """``start(recipe, *options)`` -> a Pair; ``run`` gives the run to go on with, ``before`` is called in both."""
+    started: list[Forked] = []
+
+    def _start(
+        recipe: Recipe, *options: str, run: LiveRun | None = None, before: Callable[[], None] | None = None
+    ) -> Pair:
+        run = run or live(recipe)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        processes = []
+        for rank in range(SIZE):
+            there = {"RANK": str(rank), "WORLD_SIZE": str(SIZE), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+            there["KEPT"] = f"{run.folder.path}/{rank}.pt"
+            processes.append(Forked([str(run.folder.path), *options], run.folder.log, before, there))
+        run.process = processes[0]
+        started.extend(processes)
+        return Pair(run, processes)
+
+    yield _start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
 
 
-@pytest.fixture(scope="module")
-def together(recipes: dict[str, Recipe], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Found]]:
-    """What each of the two processes found, by recipe; they train all, since to start them takes the most time."""
-    folder = tmp_path_factory.mktemp("ranks")
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=train, args=(rank, recipes, folder)) for rank in range(SIZE)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(240)
-        assert process.exitcode == 0
-    return {
-        name: [torch.load(folder / f"{name}-{rank}.pt", weights_only=False) for rank in range(SIZE)] for name in recipes
-    }
+def plain(tiny: Recipe, **changes: Any) -> Recipe:
+    """Without dropout, whose draws differ between processes, and in two micro-batches."""
+    return tiny.with_(architecture={"dropout": 0.0}, execution={"micro_batch_size": 8}).with_(**changes)
+
+
+def weights(run: LiveRun, step: int = 20) -> dict[str, torch.Tensor]:
+    return checkpoint.load(run.folder.checkpoints / f"step-{step}").tensors["model"]
+
+
+def assert_as_alone(run: LiveRun, alone: LiveRun) -> None:
+    """Same weights, losses of steps and held-out losses, to 1e-5."""
+    ours, theirs = weights(run), weights(alone)
+    for name, weight in theirs.items():
+        torch.testing.assert_close(ours[name], weight, atol=1e-5, rtol=0)
+    (steps, losses), (alone_steps, alone_losses) = (each.telemetry.series("loss") for each in (run, alone))
+    assert steps == alone_steps
+    assert losses == pytest.approx(alone_losses, abs=2e-5), "records have six digits"
+    points, alone_points = (read_evaluations(each.folder)["points"] for each in (run, alone))
+    assert [point["step"] for point in points] == [point["step"] for point in alone_points] == [10, 20]
+    for point, other in zip(points, alone_points, strict=True):
+        assert point["scores"]["heldout_loss"]["value"] == pytest.approx(
+            other["scores"]["heldout_loss"]["value"], abs=1e-5
+        )
+
+
+def stopped_at_ten() -> None:
+    """Every process of the run gets SIGTERM after its tenth step, as torchrun passes it on."""
+    step = Training.step
+
+    def then_stopped(self: Training) -> None:
+        step(self)
+        if self.progress.step == 10:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    Training.step = then_stopped  # type: ignore[method-assign]
+
+
+def keeping_weights() -> None:
+    """Every process of the run leaves its weights behind."""
+    close = Training.close
+
+    def then_kept(self: Training) -> None:
+        close(self)
+        torch.save(self.model.state_dict(), os.environ["KEPT"])
+
+    Training.close = then_kept  # type: ignore[method-assign]
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("objective", ["masked", "causal"])
+@pytest.mark.parametrize(
+    "objective",
+    [
+        "masked",
+        "causal",
+        *(
+            pytest.param(kind, marks=pytest.mark.extended)
+            for kind in ("hybrid", "diffusion", "replaced_token", "meta_controller")
+        ),
+    ],
+)
 def test_two_processes_take_the_steps_of_one(
-    together: dict[str, list[Found]], recipes: dict[str, Recipe], build: Callable[..., Training], objective: str
+    tiny: Recipe, live: Callable[..., LiveRun], start: Start, objective: str
 ) -> None:
-    alone = build(recipes[objective])
-    while not alone.progress.done:
-        alone.step()
-    first, second = together[objective]
-    assert first["progress"] == second["progress"]
-    assert first["loss"] == pytest.approx(alone.recorder.loss, abs=1e-5)
-    for name, weight in alone.model.state_dict().items():
-        assert torch.equal(first["weights"][name], second["weights"][name])
-        torch.testing.assert_close(first["weights"][name], weight, atol=1e-6, rtol=0)
+    recipe = plain(tiny, objective=objective)
+    alone, pair = live(recipe).fork(), start(recipe)
+    assert (alone.wait(), pair.wait()) == (0, [0, 0]), pair.run.log
+    assert_as_alone(pair.run, alone)
+    assert pair.last_steps() == {20}
+    environment = read_json(pair.run.folder.environment)
+    assert environment["processes"] == 2
+    (begin,) = [event for event in pair.run.telemetry.events if event["kind"] == "start"]
+    assert "2 processes together" in begin["text"]
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("ending", ["clock", "stop"])
-def test_they_agree_on_seconds_and_on_a_stop(together: dict[str, list[Found]], ending: str) -> None:
-    first, second = together[ending]
-    assert first["progress"] == second["progress"]
-    assert 0 < first["progress"].step <= 40
+def test_a_stopped_run_goes_on_in_as_many_processes_and_in_another_number(
+    tiny: Recipe, live: Callable[..., LiveRun], start: Start
+) -> None:
+    recipe = plain(tiny)
+    alone, pair, single = live(recipe).fork(), start(recipe, before=stopped_at_ten), live(recipe)
+    assert (alone.wait(), pair.wait()) == (0, [0, 0]), pair.run.log
+    assert (pair.run.state.status, pair.last_steps()) == ("stopped", {10})
+    assert single.fork(before=stopped_at_ten).wait() == 0
+    fewer = live(recipe)
+    shutil.copytree(pair.run.folder.path, fewer.folder.path, dirs_exist_ok=True)
+    assert fewer.fork("--resume").wait() == 0
+    assert_as_alone(fewer, alone)
+    for run in (pair.run, single):
+        assert start(recipe, "--resume", run=run).wait() == [0, 0], run.log
+        assert_as_alone(run, alone)
+
+
+@pytest.mark.process
+def test_they_agree_on_seconds(tiny: Recipe, start: Start) -> None:
+    pair = start(plain(tiny, budget={"amount": 1, "unit": "seconds", "evaluations": 2}))
+    assert pair.wait() == [0, 0], pair.run.log
+    assert pair.run.state.status == "finished"
+    assert len(pair.last_steps()) == 1
+
+
+@pytest.mark.process
+def test_requests_reach_both(tiny: Recipe, start: Start) -> None:
+    pair = start(
+        plain(tiny, budget="1000000 steps", optimizer={"schedule": {"kind": "linear", "end": 1.0}}),
+        before=keeping_weights,
+    )
+    run = pair.run
+    run.until(lambda r: r.steps_said > 3)
+    assert ask(run, "pause")["done"]
+    run.until(lambda r: r.state.status == "paused")
+    stood = run.state.step
+    assert ask(run, "set", path="optimizer.lr", value=7e-4)["done"]
+    assert "held-out loss" in str(ask(run, "evaluate")["text"])
+    assert ask(run, "resume")["done"]
+    run.until(lambda r: r.steps_said > stood)
+    assert ask(run, "profile")["done"]
+    assert ask(run, "stop")["done"]
+    assert pair.wait() == [0, 0], run.log
+    assert (run.state.status, pair.last_steps()) == ("stopped", {run.state.step})
+    assert run.telemetry.scalars[-1]["lr"] == pytest.approx(7e-4)
+    first, second = (torch.load(run.folder.path / f"{rank}.pt") for rank in range(SIZE))
+    assert all(torch.equal(weight, second[name]) for name, weight in first.items()), "under the knob that was turned"
+
+
+def breaking_the_second() -> None:
+    """The second process has a weight that is not finite after its third step."""
+    step = Training.step
+
+    def then_broken(self: Training) -> None:
+        step(self)
+        if self.engine.ranks.rank == 1 and self.progress.step == 3:
+            next(iter(self.model.parameters())).data.fill_(torch.nan)
+
+    Training.step = then_broken  # type: ignore[method-assign]
+
+
+@pytest.mark.process
+def test_what_ends_one_of_them_ends_the_run(tiny: Recipe, start: Start) -> None:
+    pair = start(plain(tiny, budget="1000000 steps"))
+    pair.run.until(lambda r: r.steps_said > 3)
+    pair.processes[1].kill()
+    assert pair.wait() == [1, -signal.SIGKILL]
+    assert pair.run.state.status == "failed"
+    assert "another process of this run has ended" in pair.run.state.error
+    broken = start(plain(tiny), before=breaking_the_second)
+    assert broken.wait() == [1, 1]
+    assert broken.run.state.error.startswith("the loss became nan at step 4")
+
+
+@pytest.mark.process
+def test_what_one_process_alone_can_do_is_refused_before_the_first_step(tiny: Recipe, start: Start) -> None:
+    pair = start(plain(tiny, optimizer="sophia"))
+    assert pair.wait() == [1, 0]
+    assert "optimizer.kind: 'sophia' takes gradients of its own" in pair.run.state.error
+    assert pair.run.telemetry.scalars == []
+    with pytest.raises(RecipeError, match=r"data\.batch_rule: 'simigrad' compares gradients"):
+        check(tiny.with_(data={"batch_rule": "simigrad"}))
+    with pytest.raises(RecipeError, match=r"execution\.kind: 'auto' trains in one process; use 'native'"):
+        check(tiny.with_(execution="auto"))
+    check(tiny)
 
 
 def test_too_few_rows_for_the_processes(tiny: Recipe) -> None:
@@ -100,3 +250,13 @@ def test_too_few_rows_for_the_processes(tiny: Recipe) -> None:
     with pytest.raises(DataError, match="micro-batches of 16 rows cannot be shared by 32 processes"):
         training.batches.next(0, training.batch_size.shape(training.progress))
     training.close()
+
+
+@pytest.mark.process
+@pytest.mark.extended
+def test_torchrun_trains_a_run(tiny: Recipe, live: Callable[..., LiveRun]) -> None:
+    run, alone = live(plain(tiny)), live(plain(tiny)).fork()
+    command = ["torch.distributed.run", "--nproc-per-node", "2", "-m", "workbench.training.worker"]
+    subprocess.run([sys.executable, "-m", *command, str(run.folder.path)], check=True, timeout=180)
+    assert alone.wait() == 0
+    assert_as_alone(run, alone)

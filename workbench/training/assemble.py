@@ -99,7 +99,7 @@ class AssembledRecipe(Assembled):
 
     def rehearsal(self, shape: StepShape) -> Any:
         """See :meth:`Assembled.rehearsal`; rows from the first on."""
-        return step_batch(self.order.of_length(shape.length), 0, shape).parts[0]
+        return step_batch(self.order.of_length(shape.length), 0, shape, self.engine.ranks).parts[0]
 
     def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], labelled: int) -> float:
         """See :meth:`workbench.choices.objectives.objective.Objective.flops`."""

@@ -66,7 +66,7 @@ class Gradients:
 
 
 def step_counts(model: TrainingModel, parts: Sequence[Any], progress: Progress) -> dict[str, int]:
-    """Return the labels of a step by part of the loss, at least 1 each.
+    """Return the labels of a step by part of the loss.
 
     Args:
         model: that is about to train.
@@ -77,4 +77,4 @@ def step_counts(model: TrainingModel, parts: Sequence[Any], progress: Progress) 
     for part in parts:
         for name, count in model.counts(part, progress).items():
             counts[name] = counts.get(name, 0) + count
-    return {name: max(1, count) for name, count in counts.items()}
+    return counts

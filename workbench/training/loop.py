@@ -6,12 +6,13 @@ from the seed and the step's number, so a checkpoint needs no generator state an
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import torch
 from torch import Tensor
@@ -38,6 +39,21 @@ def step_seed(seed: int, step: int) -> int:
 def _seed(device: torch.device, seed: int) -> None:
     # Without a GPU in use, torch.manual_seed notes for each kind of one who has asked: 0.1 to 0.3 ms of every step.
     (torch.default_generator.manual_seed if device.type == "cpu" else torch.manual_seed)(seed)
+
+
+P = ParamSpec("P")
+
+
+def _together(method: Callable[Concatenate[Training, P], None]) -> Callable[Concatenate[Training, P], None]:
+    """Have the other processes of a run do the same: rank 0 calls a method, and they all carry it out."""
+
+    @functools.wraps(method)
+    def carried_out(self: Training, *args: P.args, **kwargs: P.kwargs) -> None:
+        if self.engine.ranks.rank == 0:
+            self.engine.ranks.agree((method.__name__, args, kwargs))
+        method(self, *args, **kwargs)
+
+    return carried_out
 
 
 class Training:
@@ -92,6 +108,7 @@ class Training:
         self.batch_size = BatchSize(recipe, self.engine.micro_batch_size, batch)
         self.batches = assembled.steps(position)
 
+    @_together
     def step(self) -> None:
         """Take one optimizer step and write what it has to say.
 
@@ -140,6 +157,7 @@ class Training:
             )
             self.recorder.spent_seconds += time.perf_counter() - measuring
 
+    @_together
     def settle(self) -> None:
         """Wait for the device and write what is pending: before an evaluation, a checkpoint, a pause, the end.
 
@@ -151,11 +169,27 @@ class Training:
             self.engine.settle()
             self.recorder.settle()
 
+    @_together
     def change(self, recipe: Recipe) -> None:
         """Go on under a recipe that differs in knobs only: choices are swapped, weights and state stay."""
         self.recipe = self.batch_size.recipe = recipe
         # The model reads its objective at every step; optimizer and depth are read from the recipe.
         self.model.choice = recipe.objective
+
+    def follow(self) -> None:
+        """Do what rank 0 does until it dismisses this process.
+
+        Raises:
+            ProcessEnded: it has ended otherwise.
+        """
+        told: Any
+        while (told := self.engine.ranks.agree(None)) is not None:
+            name, args, kwargs = told
+            getattr(self, name)(*args, **kwargs)
+
+    def dismiss(self) -> None:
+        """Let the other processes end: nothing more is to be done."""
+        self.engine.ranks.agree(None)
 
     def not_finite(self, what: str) -> NotFinite:
         """The error to raise when ``what`` is NaN or infinite before the next backward pass: says what broke it."""
@@ -177,7 +211,8 @@ class Training:
         # Not the plan of the coming step: layers that appear or thaw later on must fit as well.
         plan = LayerPlan.full(self.recipe.architecture.layers)
         self.growth.follow(plan)
-        batch = self.assembled.rehearsal(StepShape(rows, length, rows)).to(self.device)
+        everywhere = rows * self.engine.ranks.size
+        batch = self.assembled.rehearsal(StepShape(everywhere, length, everywhere)).to(self.device)
         torch.manual_seed(self.recipe.seed)
         found = self.engine.forward(self.model, batch, plan, self.progress)
         return found.over(dict.fromkeys(found.parts, rows * length))
@@ -217,7 +252,8 @@ class Training:
 
     def _gradients(self, batch: StepBatch, times: StepTimes, layered: bool) -> Gradients:
         """Forward and backward of every micro-batch; gradients are of the mean over all labelled positions."""
-        counts = self.engine.ranks.counted(step_counts(self.model, batch.parts, self.progress))
+        labels = self.engine.ranks.counted(step_counts(self.model, batch.parts, self.progress))
+        counts = {name: max(1, count) for name, count in labels.items()}
         weights, parts = self.model.weights(self.progress), len(batch.parts)
         result = Gradients(counts, [], [], [])
         for index, part in enumerate(batch.parts):
@@ -229,9 +265,6 @@ class Training:
             found = self.engine.forward(self.model, part.to(self.device), plan, self.progress)
             loss = found.over(counts, weights)
             times.mark("forward")
-            # Before the backward pass, where looking costs nothing: the weights still show what broke them.
-            if self.device.type == "cpu" and not math.isfinite(value := float(loss.detach())):
-                raise self.not_finite(f"the loss became {value} at step {self.progress.step + 1}")
             self.engine.backward(loss, parts)
             self.batch_size.after_part(self.progress, index, parts, self._parameters)
             times.mark("backward")
@@ -239,6 +272,10 @@ class Training:
             result.sums.append(found.detached())
             result.plans.append(plan)
         self.engine.ranks.reduce([*result.losses, *(x for each in result.sums for x in each.tensors())])
+        # Before the update, where looking costs nothing: the weights still show what broke them.
+        for value in map(float, result.losses if self.device.type == "cpu" else ()):
+            if not math.isfinite(value):
+                raise self.not_finite(f"the loss became {value} at step {self.progress.step + 1}")
         return result
 
     def _zero_fill_missing_grads(self, plans: list[LayerPlan]) -> None:

@@ -102,6 +102,7 @@ def environment(engine: Engine) -> dict[str, Any]:
         "device": device_name(engine.device),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
+        "processes": engine.ranks.size,
         "gemm_flops": gemm_flops(engine.mode),
         "peak_flops": peak,
         "mfu_is_share_of": "the data sheet's peak" if peak else "the matrix product rate measured here",

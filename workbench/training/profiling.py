@@ -47,8 +47,8 @@ def profiled(training: Training, interruption: Callable[[], str] = lambda: "") -
     Returns:
         JSON-able: ``parts``, shares of a step by :data:`PARTS` and ``rest``, which sum to 1; ``step_seconds``, the low
         quantile of undisturbed steps; ``tokens_per_second`` and ``mfu`` at that speed, the latter as a share of
-        ``gemm_flops``, the measured rate of a large matrix product; ``steps`` looked into; ``operations``, the dearest
-        by name with their share.
+        ``gemm_flops``, the measured rate of a large matrix product (of all processes); ``steps`` looked into;
+        ``operations``, the dearest by name with their share.
 
     Raises:
         WorkbenchError: the run has no steps left, or was interrupted before one was looked into.
@@ -73,7 +73,7 @@ def profiled(training: Training, interruption: Callable[[], str] = lambda: "") -
             else "the run is over before enough steps could be looked into; give it a larger budget"
         )
     parts, operations = shares(events, total, device=training.device.type == "cuda")
-    rate = gemm_flops(training.engine.mode)
+    rate = gemm_flops(training.engine.mode) * training.engine.ranks.size
     return {
         "parts": parts,
         "step_seconds": seconds,

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from workbench.base.errors import FREE_SPACE, RunError
+from workbench.choices.execution.ranks import Ranks
 from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe
 from workbench.recipes.recipe_hash import recipe_hash
@@ -20,7 +21,7 @@ from workbench.store.state import disk_full, fill_reserve, mean_speed, read_stat
 from workbench.telemetry.baselines import References
 from workbench.telemetry.profile_table import profile_line
 from workbench.telemetry.streams import TelemetryWriter
-from workbench.training import checkpoint, machine
+from workbench.training import checkpoint, machine, together
 from workbench.training.assemble import Assembled
 from workbench.training.evaluate import Evaluation, alike, points_passed, points_until
 from workbench.training.forks import as_forked, check_data, done_before
@@ -43,14 +44,17 @@ class Session:
     Args:
         folder: of the run; holds ``recipe.json``.
         task: what to train; None for what the recipe describes.
+        ranks: says how many processes train, of which this is the first; None for this one alone.
 
     Attributes:
         stop_reason, pause_reason: why the run ends or stands still, or is about to; empty while it trains.
         knob_overrides: knobs that are not as ``recipe.json`` has them.
     """
 
-    def __init__(self, folder: RunFolder, status: Status, resume: bool, task: Task | None = None) -> None:
-        self.folder, self.status = folder, status
+    def __init__(
+        self, folder: RunFolder, status: Status, resume: bool, task: Task | None = None, ranks: Ranks | None = None
+    ) -> None:
+        self.folder, self.status, self.ranks = folder, status, ranks or Ranks()
         self.stop_reason = self.pause_reason = ""
         self.knob_overrides = KnobOverrides()
         # A full disk must not cost the run: it stands still until there is space.
@@ -71,16 +75,9 @@ class Session:
         progress = Progress(step=saved.step if saved else 0, tokens=tokens, seconds=seconds, budget=recipe.budget)
         self.environment = self._describe()
         self.training = Training(
-            recipe,
-            self.assembled,
-            self.writer,
-            progress,
-            self._peak_flops,
-            float(meta.get("useful_flops", 0.0)),
-            meta.get("growth"),
-            meta.get("batch"),
-            meta.get("position"),
-        )
+            recipe, self.assembled, self.writer, progress, self._peak_flops, float(meta.get("useful_flops", 0.0)),
+            meta.get("growth"), meta.get("batch"), meta.get("position"),
+        )  # fmt: skip
         # Checkpoints from before there were engines hold a loss scale.
         self.engine.restore(meta.get("engine", meta.get("scaler")) or {})
         self.requests = Requests(self)
@@ -107,7 +104,7 @@ class Session:
         # Of optimizers whose step may be a fused kernel: the same run takes longer without it.
         path = getattr(self.assembled.optimizer, "path", None)
         stages = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in self.status.stages.items())
-        parts = (f"before that: {stages}", path and f"optimizer step by {path}", self.task.note)
+        parts = (f"before that: {stages}", str(self.ranks), path and f"optimizer step by {path}", self.task.note)
         text = f"training on {self.environment['device']}" + "".join(f"; {part}" for part in parts if part)
         self.writer.event(self.training.progress.step, "start", text, optimizer_path=path)
         try:
@@ -134,7 +131,7 @@ class Session:
     @property
     def _peak_flops(self) -> float:
         """What MFU is a share of, FLOP/s."""
-        return float(self.environment["peak_flops"] or self.environment["gemm_flops"])
+        return float(self.environment["peak_flops"] or self.environment["gemm_flops"]) * self.ranks.size
 
     def stop(self, why: str) -> None:
         """End after the present step, with a checkpoint (also called from a signal handler)."""
@@ -162,6 +159,7 @@ class Session:
             check_data(self.folder.id, begun.get("data"), self.task.fingerprint)
         engine = self.launched.engine()
         self.engine = (engine.resume(begun) if isinstance(begun, dict) else engine).calibrated(self._say)
+        self.engine.ranks = self.ranks
         self._held_before = held_gib(self.engine.device)
         self.engine.measure(self.status.stage)
         self.status.stage("building the model")
@@ -220,6 +218,7 @@ class Session:
     def _compile(self) -> None:
         step, compiled = self.training.progress.step, self.engine.compiled
         self.status.stage("compiling" if compiled else "warming up", usual_time(self.training) if compiled else "")
+        together.lead(self.training, self.folder.id, self.launched, self.environment)
         seconds = compile_ahead(self.training)
         self.engine.save_graphs(self.folder.graphs)
         # What the engine has settled since the run was described, too.
@@ -370,6 +369,7 @@ class Session:
         where = "" if saved else f"; no checkpoint of the end could be saved, {FREE_SPACE}"
         self.writer.event(self.training.progress.step, "finish", f"{status}{where}")
         self.status.write(status=status, message=where.removeprefix("; "), exit_code=0)
+        self.training.dismiss()
         return status
 
     def _result(self) -> dict[str, Any]:

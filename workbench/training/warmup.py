@@ -32,13 +32,14 @@ def compile_ahead(training: Training) -> float:
     Gradients are discarded and the optimizer is not called, so weights, its state and the run's progress stay what
     they were. Layers may be dropped, frozen or not grown yet later on, and the model may be a wider one: one pass per
     model and per set of things that layers do, and as many as it takes to meet two numbers of rows, of tokens per row
-    and of labels, each with all existing layers running.
+    and of labels, each with all existing layers running. Waits for the other processes of the run.
     """
     began = time.perf_counter()
     if training.engine.compiled and training.engine.device.type == "cpu":
         probe_instructions(cache_folder() / FOLDER)
     mending(lambda: _meet_graphs(training))
     wait_for(training.engine.device)
+    training.engine.ranks.meet()
     forget_peak(training.engine.device)
     seconds = time.perf_counter() - began
     if training.engine.compiled:

@@ -1,5 +1,8 @@
 """The training process: ``python -m workbench.training.worker RUN_FOLDER [--resume]``.
 
+Several train one run together where torchrun has started them: ``torchrun --nproc-per-node 2 -m
+workbench.training.worker RUN_FOLDER``.
+
 Exit code 0: finished, or stopped on request; 1: failed, with the reason in ``state.json``. It never leaves a state
 behind that claims a dead run is running.
 """
@@ -51,6 +54,10 @@ def main(argv: list[str] | None = None, began: float | None = None) -> int:
     escape_unprintable()
     folder = RunFolder(options.folder.absolute())
     lock = keep_lock(folder)
+    # A supervisor starts one process, whatever its own environment says.
+    rank, size = _rank_and_size() if lock is None else (0, 1)
+    if rank:
+        return _follow(rank, size)
     if lock is None:
         try:
             lock = take_lock(folder)  # started without a supervisor; the kernel lets go of it when this process ends
@@ -61,7 +68,7 @@ def main(argv: list[str] | None = None, began: float | None = None) -> int:
         die_with_parent()
     status = Status(folder)
     try:
-        return _train(folder, lock, status, options, began)
+        return _train(folder, lock, status, options, began, size)
     except BaseException as error:
         # Whatever it is, SystemExit included: a state must never say that a dead run is running. Before the log,
         # since that may lie on a disk that is full.
@@ -73,7 +80,35 @@ def main(argv: list[str] | None = None, began: float | None = None) -> int:
         status.close()
 
 
-def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Namespace, began: float | None) -> int:
+def _rank_and_size() -> tuple[int, int]:
+    """Return the number of this process and how many there are, as torchrun's variables say; 0 of 1 without them."""
+    names = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    if not all(os.environ.get(name) for name in names):
+        return 0, 1
+    return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+
+
+def _follow(rank: int, size: int) -> int:
+    """Train beside rank 0, which alone keeps the run's folder; returns the exit code."""
+    _keep_compiled_graphs()
+    load("workbench.training.session", COMPILER)
+    from workbench.choices.execution.ranks import ProcessEnded, Ranks
+    from workbench.training.together import follow
+
+    try:
+        follow(Ranks.join(rank, size))
+    except ProcessEnded as error:
+        # Whichever it was has said how the run ended; a second verdict would hide that.
+        print(f"process {rank} of {size}: {error}", file=sys.stderr)
+    except Exception as error:
+        log_failure(error, sys.stderr)
+        return 1
+    return 0
+
+
+def _train(
+    folder: RunFolder, lock: int, status: Status, options: argparse.Namespace, began: float | None, size: int
+) -> int:
     stopping = Stopping(folder, status)
     try:
         # Before the slow imports: a stop that arrives during them counts, too.
@@ -84,15 +119,23 @@ def _train(folder: RunFolder, lock: int, status: Status, options: argparse.Names
         status.stage("loading torch", began=began, status="starting", error="", exit_code=None, **who)
         _keep_compiled_graphs()
         load("workbench.recipes.recipe")
+        from workbench.choices.execution.ranks import Ranks
         from workbench.recipes.recipe import Recipe
 
+        recipe, ranks = Recipe.load(folder.recipe), Ranks()
+        if size > 1:
+            status.stage(f"waiting for {size - 1} more", "processes that train this run together")
+            ranks = Ranks.join(0, size)
+            from workbench.training.together import check
+
+            check(recipe)
         if not options.moved:
-            _move(Recipe.load(folder.recipe).execution.process(), folder, lock, options.resume)
+            _move(recipe.execution.process(), folder, lock, options.resume)
         # Before the session: here it is called what it is, loading.
         load("workbench.training.session", COMPILER)
         from workbench.training.session import Session
 
-        stopping.session = session = Session(folder, status, options.resume)
+        stopping.session = session = Session(folder, status, options.resume, ranks=ranks)
         # The log is what people read first where memory is tight, or a run slow.
         for found in session.engine.findings.values():
             print(found, flush=True)

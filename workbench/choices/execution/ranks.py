@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from workbench.base.errors import RunError
+
 Value = TypeVar("Value")
+JOIN = timedelta(minutes=10)
+"""Processes that come later than this are not waited for."""
+# A run that is paused may stand still for months, and the other processes wait for the first.
+PATIENCE = timedelta(days=3650)
+
+
+class ProcessEnded(RunError):
+    """One of the processes that train together has ended, so none of them can go on."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +39,58 @@ class Ranks:
     rank: int = 0
     size: int = 1
 
+    @classmethod
+    def join(cls, rank: int, size: int) -> Ranks:
+        """Return process ``rank`` of ``size`` once all have met at ``$MASTER_ADDR:$MASTER_PORT``, as torchrun says.
+
+        Raises:
+            RunError: some of them did not come.
+        """
+        try:
+            store, *_ = next(dist.rendezvous("env://", rank, size, timeout=JOIN))
+            store.set_timeout(JOIN)
+            met = [f"met/{each}" for each in range(size)]
+            store.set(met[rank], "")
+            store.wait(met)
+            dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=PATIENCE)
+        except RuntimeError as error:
+            raise RunError(
+                f"process {rank} of {size} did not meet the others: {str(error).splitlines()[0]}; start all of them, "
+                "as `torchrun --nproc-per-node` does"
+            ) from error
+        return cls(rank, size)
+
+    def __str__(self) -> str:
+        return f"{self.size} processes together" if self.size > 1 else ""
+
     def agree(self, value: Value) -> Value:
         """Return the value of rank 0: clocks and requests differ between processes."""
         if self.size == 1:
             return value
         held = [value]
-        dist.broadcast_object_list(held, src=0)
+        with _together():
+            dist.broadcast_object_list(held, src=0)
         return held[0]
+
+    def meet(self) -> None:
+        """Wait until every process has come here."""
+        if self.size > 1:
+            with _together():
+                dist.barrier()
+
+    def share(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return the tensors of rank 0 by name, of any shapes and dtypes, on the CPU; those of others do not count."""
+        if self.size == 1:
+            return dict(tensors)
+        kinds = self.agree({name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()})
+        if self.rank:
+            tensors = {name: torch.empty(shape, dtype=dtype) for name, (shape, dtype) in kinds.items()}
+        for tensor in tensors.values():
+            if tensor.numel():
+                # As bytes: gloo does not know every dtype.
+                with _together():
+                    dist.broadcast(tensor.detach().contiguous().flatten().view(torch.uint8), src=0)
+        return dict(tensors)
 
     def counted(self, counts: Mapping[str, int]) -> dict[str, int]:
         """Return the sums over all processes, by name."""
@@ -41,11 +98,23 @@ class Ranks:
             return dict(counts)
         # On the CPU, where counts are known; gloo sums there.
         total = torch.tensor(list(counts.values()))
-        dist.all_reduce(total)
+        with _together():
+            dist.all_reduce(total)
         return dict(zip(counts, total.tolist(), strict=True))
 
     def reduce(self, tensors: Sequence[Tensor]) -> None:
         """Replace tensors of any shape by their sums over all processes; each names the same ones in one order."""
         if self.size > 1:
-            for tensor in tensors:
-                dist.all_reduce(tensor)
+            with _together():
+                for tensor in tensors:
+                    dist.all_reduce(tensor)
+
+
+@contextmanager
+def _together() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise ProcessEnded(
+            "another process of this run has ended, and its output says why; resume the run from its last checkpoint"
+        ) from error
