@@ -128,21 +128,21 @@ def keeping_weights() -> None:
     Training.close = then_kept  # type: ignore[method-assign]
 
 
+LONGER = [
+    *({"objective": kind} for kind in ("causal", "hybrid", "diffusion", "replaced_token", "meta_controller")),
+    *({"depth": kind} for kind in ("progressive_drop", "raptr", "freeze", "stacking", "multi_stage", "grow_width")),
+    {"data": {"batch_size": {"kind": "linear", "start": 8, "end": 16}}},
+]
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(
-    "objective",
-    [
-        "masked",
-        *(
-            pytest.param(kind, marks=pytest.mark.extended)
-            for kind in ("causal", "hybrid", "diffusion", "replaced_token", "meta_controller")
-        ),
-    ],
+    "changes", [{"objective": "masked"}, *(pytest.param(each, marks=pytest.mark.extended) for each in LONGER)], ids=str
 )
 def test_two_processes_take_the_steps_of_one(
-    tiny: Recipe, live: Callable[..., LiveRun], start: Start, objective: str
+    tiny: Recipe, live: Callable[..., LiveRun], start: Start, changes: dict[str, Any]
 ) -> None:
-    recipe = plain(tiny, objective=objective)
+    recipe = plain(tiny, **changes)
     alone, pair = live(recipe).fork(), start(recipe)
     assert (alone.wait(), pair.wait()) == (0, [0, 0]), pair.run.log
     assert_as_alone(pair.run, alone)

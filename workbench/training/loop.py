@@ -6,18 +6,18 @@ from the seed and the step's number, so a checkpoint needs no generator state an
 
 from __future__ import annotations
 
-import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution.ranks import carried_out_by_all
 from workbench.choices.progress import Progress
 from workbench.ops.timing import wait_for
 from workbench.recipes.recipe import Recipe
@@ -39,21 +39,6 @@ def step_seed(seed: int, step: int) -> int:
 def _seed(device: torch.device, seed: int) -> None:
     # Without a GPU in use, torch.manual_seed notes for each kind of one who has asked: 0.1 to 0.3 ms of every step.
     (torch.default_generator.manual_seed if device.type == "cpu" else torch.manual_seed)(seed)
-
-
-P = ParamSpec("P")
-
-
-def _together(method: Callable[Concatenate[Training, P], None]) -> Callable[Concatenate[Training, P], None]:
-    """Have the other processes of a run do the same: rank 0 calls a method, and they all carry it out."""
-
-    @functools.wraps(method)
-    def carried_out(self: Training, *args: P.args, **kwargs: P.kwargs) -> None:
-        if self.engine.ranks.rank == 0:
-            self.engine.ranks.agree((method.__name__, args, kwargs))
-        method(self, *args, **kwargs)
-
-    return carried_out
 
 
 class Training:
@@ -108,7 +93,7 @@ class Training:
         self.batch_size = BatchSize(recipe, self.engine.micro_batch_size, batch)
         self.batches = assembled.steps(position)
 
-    @_together
+    @carried_out_by_all
     def step(self) -> None:
         """Take one optimizer step and write what it has to say.
 
@@ -157,7 +142,7 @@ class Training:
             )
             self.recorder.spent_seconds += time.perf_counter() - measuring
 
-    @_together
+    @carried_out_by_all
     def settle(self) -> None:
         """Wait for the device and write what is pending: before an evaluation, a checkpoint, a pause, the end.
 
@@ -169,27 +154,12 @@ class Training:
             self.engine.settle()
             self.recorder.settle()
 
-    @_together
+    @carried_out_by_all
     def change(self, recipe: Recipe) -> None:
         """Go on under a recipe that differs in knobs only: choices are swapped, weights and state stay."""
         self.recipe = self.batch_size.recipe = recipe
         # The model reads its objective at every step; optimizer and depth are read from the recipe.
         self.model.choice = recipe.objective
-
-    def follow(self) -> None:
-        """Do what rank 0 does until it dismisses this process.
-
-        Raises:
-            ProcessEnded: it has ended otherwise.
-        """
-        told: Any
-        while (told := self.engine.ranks.agree(None)) is not None:
-            name, args, kwargs = told
-            getattr(self, name)(*args, **kwargs)
-
-    def dismiss(self) -> None:
-        """Let the other processes end: nothing more is to be done."""
-        self.engine.ranks.agree(None)
 
     def not_finite(self, what: str) -> NotFinite:
         """The error to raise when ``what`` is NaN or infinite before the next backward pass: says what broke it."""

@@ -369,7 +369,7 @@ class Session:
         where = "" if saved else f"; no checkpoint of the end could be saved, {FREE_SPACE}"
         self.writer.event(self.training.progress.step, "finish", f"{status}{where}")
         self.status.write(status=status, message=where.removeprefix("; "), exit_code=0)
-        self.training.dismiss()
+        self.ranks.dismiss()
         return status
 
     def _result(self) -> dict[str, Any]:

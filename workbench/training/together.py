@@ -1,7 +1,8 @@
 """Several processes that train one run: rank 0 is the run's session, the others take its steps with it.
 
 Everything between two steps is decided and written by rank 0: requests, evaluations, checkpoints, pauses, the end. It
-tells the others to step, see :meth:`workbench.training.loop.Training.follow`; they write nothing into the run's folder.
+tells the others what to do, see :meth:`workbench.choices.execution.ranks.Ranks.follow`; they write nothing into the
+run's folder.
 """
 
 from __future__ import annotations
@@ -31,10 +32,7 @@ from workbench.training.warmup import compile_ahead
 def problems(recipe: Recipe) -> Iterator[Problem]:
     """Yield what a recipe asks for that one process alone can do."""
     way = "or train in one process"
-    if recipe.execution.kind != "native":
-        yield Problem("execution.kind", f"'{recipe.execution.kind}' trains in one process; use 'native', {way}")
-    elif (device := recipe.execution.resolve_device().type) != "cpu":
-        yield Problem("execution.device", f"several processes train on CPUs, not on '{device}'; use 'cpu', {way}")
+    yield from recipe.execution.problems_together()
     if not isinstance(task_of(recipe), RecipeTask):
         yield Problem("data.kind", f"'{recipe.data.kind}' trains in one process, which takes each example once")
     if type(recipe.optimizer).before_step is not OptimizerChoice.before_step:
@@ -143,7 +141,7 @@ def follow(ranks: Ranks) -> None:
     engine.restore(begun.engine)
     try:
         compile_ahead(training)
-        training.follow()
+        ranks.follow(training)
         print(f"process {ranks.rank} of {ranks.size} ends with the run, after step {training.progress.step}")
     finally:
         training.close()

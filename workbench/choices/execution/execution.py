@@ -125,6 +125,11 @@ class Execution(Choice):
                 + (f"1..{cores}, or empty for all of them" if cores > 1 else "1, or empty for all there is"),
             )
 
+    def problems_together(self) -> Iterator[Problem]:
+        """Yield why several processes cannot train one run with this engine."""
+        kind = self.kind  # type: ignore[attr-defined]
+        yield Problem("execution.kind", f"'{kind}' trains in one process; use 'native', or train in one process")
+
     def memory_remedies(self, recipe: Any) -> list[str]:
         """Return changes of the execution that help where memory ran out, cheapest first, for people."""
         size = self.micro_batch_size or recipe.data.most_rows

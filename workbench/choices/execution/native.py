@@ -66,6 +66,12 @@ class Native(SavesMemory):
         if why := refusal(self.precision, device):
             yield Problem("execution.precision", why)
 
+    def problems_together(self) -> Iterator[Problem]:
+        """See :meth:`Execution.problems_together`: on CPUs they can."""
+        if (device := self.resolve_device().type) != "cpu":
+            why = f"several processes train on CPUs, not on '{device}'; use 'cpu', or train in one process"
+            yield Problem("execution.device", why)
+
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Attention and scopes that this recipe cannot have, and what every engine refuses."""
         yield from packed_attention.problems(recipe)

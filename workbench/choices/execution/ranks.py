@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -15,6 +16,7 @@ from torch import Tensor
 from workbench.base.errors import RunError
 
 Value = TypeVar("Value")
+Arguments = ParamSpec("Arguments")
 JOIN = timedelta(minutes=10)
 """Processes that come later than this are not waited for."""
 # A run that is paused may stand still for months, and the other processes wait for the first.
@@ -108,6 +110,42 @@ class Ranks:
             with _together():
                 for tensor in tensors:
                     dist.all_reduce(tensor)
+
+    def follow(self, training: Any) -> None:
+        """Carry out on ``training`` what rank 0 does with its own, until it dismisses this process.
+
+        Args:
+            training: with methods that are :func:`carried_out_by_all`.
+
+        Raises:
+            ProcessEnded: rank 0 has ended without that.
+        """
+        told: Any
+        while (told := self.agree(None)) is not None:
+            name, args, kwargs = told
+            getattr(training, name)(*args, **kwargs)
+
+    def dismiss(self) -> None:
+        """Let the processes that :meth:`follow` end; rank 0 calls it."""
+        self.agree(None)
+
+
+def carried_out_by_all(
+    method: Callable[Concatenate[Any, Arguments], None],
+) -> Callable[Concatenate[Any, Arguments], None]:
+    """Have processes that :meth:`Ranks.follow` do the same: rank 0 calls a method, and all carry it out.
+
+    Args:
+        method: of an object whose ``engine.ranks`` says which process this is.
+    """
+
+    @functools.wraps(method)
+    def carried_out(self: Any, *args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        if self.engine.ranks.rank == 0:
+            self.engine.ranks.agree((method.__name__, args, kwargs))
+        method(self, *args, **kwargs)
+
+    return carried_out
 
 
 @contextmanager
