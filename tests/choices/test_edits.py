@@ -17,7 +17,7 @@ from workbench.choices.progress import Budget
 from workbench.recipes.recipe import AXES, Recipe
 
 SHARED_BY_DATA = (
-    "tokenizer", "sequence_length", "length_step", "batch_size", "batch_rule", "heldout_fraction", "steps",
+    "tokenizer", "sequence_length", "length_step", "batch_size", "batch_rule", "heldout_fraction", "steps", "order",
 )  # fmt: skip
 
 

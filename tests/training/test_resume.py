@@ -154,6 +154,7 @@ def test_resume_with_kernels_of_the_compiler(tiny: Recipe, live: Live) -> None:
             "batch_size": {"kind": "linear", "start": 4, "end": 16},
             "sequence_length": {"kind": "stages", "values": (16, 32), "until": (0.5,)},
             "batch_rule": {"kind": "as_scheduled", "lr_scaling": "sqrt"},
+            "order": {"kind": "curriculum", "pace_tokens": 1500},
         },
         {"sequence_length": {"kind": "linear", "start": 8, "end": 32}},
         {

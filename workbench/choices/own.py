@@ -10,6 +10,7 @@ from workbench.choices.architectures.architecture import Architecture, Backbone
 from workbench.choices.choice import Problem, knob, one_of
 from workbench.choices.data.batch_rules.as_scheduled import AsScheduled
 from workbench.choices.data.data import Data
+from workbench.choices.data.orders.shuffled import Shuffled
 from workbench.choices.data.steps.step import Step
 from workbench.choices.data.tokenizers.trained import TrainedTokenizer
 from workbench.choices.data.tokens import Vocabulary
@@ -99,6 +100,7 @@ class OwnLoader(Data):
     batch_rule: AsScheduled = knob(help="none", default_factory=AsScheduled, exclude=True)
     heldout_fraction: float = knob(0.05, "none", gt=0, lt=1, exclude=True)
     steps: tuple[one_of(Step), ...] = knob((), "none", exclude=True)  # type: ignore[valid-type]
+    order: Shuffled = knob(help="none", default_factory=Shuffled, exclude=True)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """None: the loader decides about its rows."""

@@ -9,7 +9,11 @@ from typing import Any
 
 from workbench.base.fields import at, without
 
-LATE_FIELDS: dict[str, Any] = {"data.steps": [], "data.text.steps": []}
+_SHUFFLED = {"kind": "shuffled", "reshuffle": "documents"}
+LATE_FIELDS: dict[str, Any] = {
+    "data.steps": [], "data.text.steps": [],
+    "data.order": _SHUFFLED, "data.text.order": _SHUFFLED,
+}  # fmt: skip
 """Fields that came after the first recipes, and what they meant before: a hash does not count them while they do."""
 
 

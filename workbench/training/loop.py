@@ -205,7 +205,8 @@ class Training:
         knobs |= self.batch_size.knobs(shape)
         for axis in (self.recipe.objective, self.recipe.depth):
             knobs |= {f"{axis.axis}.{path}": value for path, value in axis.scheduled_values(self.progress).items()}
-        return knobs
+        order = self.recipe.data.order.scheduled_values(self.progress)
+        return knobs | {f"data.order.{path}": value for path, value in order.items()}
 
     def rate(self, progress: Progress, rows: int) -> float:
         """Return the learning rate of a step: schedule x warm-up of the depth method's stage x rule of the batch.

@@ -10,7 +10,7 @@ from workbench.jupyter.compose.inputs import defaults
 from workbench.jupyter.compose.knob_help import help_of, label_of, legal, value_text
 from workbench.recipes.recipe import AXES, Recipe
 
-EVERY = ("tokenizer", "schedule", "batch_rule", *AXES)
+EVERY = ("tokenizer", "schedule", "batch_rule", "order", *AXES)
 
 
 @pytest.mark.parametrize("axis", EVERY)

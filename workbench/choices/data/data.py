@@ -9,6 +9,8 @@ from workbench.choices.choice import Choice, Problem, knob, one_of
 from workbench.choices.data.batch_rules.as_scheduled import AsScheduled
 from workbench.choices.data.batch_rules.batch_rule import BatchRule
 from workbench.choices.data.order import RowOrder
+from workbench.choices.data.orders.order import Order
+from workbench.choices.data.orders.shuffled import Shuffled
 from workbench.choices.data.steps.step import Step
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
 from workbench.choices.data.tokenizers.trained import TrainedTokenizer
@@ -44,10 +46,14 @@ class Data(Choice):
         "preparation steps: documents are removed or changed by them, in this order, before the split",
         max_length=32,
     )
+    order: one_of(Order) = knob(  # type: ignore[valid-type]
+        help="in which order training reads the text", default_factory=Shuffled
+    )
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Yield the problems of the batch rule."""
+        """Yield the problems of the batch rule and of the order."""
         yield from self.batch_rule.problems(recipe)
+        yield from self.order.problems(recipe)
 
     def problems_here(self) -> Iterator[Problem]:
         """Yield, at once, what of text and tokenizer is not here and cannot be fetched; a form asks at every key."""
@@ -136,7 +142,7 @@ class Data(Choice):
         Raises:
             DataError: the training split holds fewer tokens than one row.
         """
-        return RowOrder(prepared.train, self.longest, seed)
+        return RowOrder(prepared.train, self.longest, seed, self.order.arrange(prepared))
 
     def heldout_documents(self) -> Iterator[str] | None:
         """Documents of a held-out set of its own, or None to split ``documents`` by a fixed rule."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ KEPT_EPOCHS = 2
 
 
 class EpochPlan(NamedTuple):
-    """One epoch: the documents in a shuffled order, back to back, cut into rows that are shuffled again.
+    """One epoch: the documents in some order, back to back, cut into rows that are read in an order of their own.
 
     Attributes:
         starts_D: shape (D,), where each document begins in the store, in this epoch's order.
@@ -30,32 +31,61 @@ class EpochPlan(NamedTuple):
     bounds_D1: np.ndarray
     rows_R: np.ndarray
 
+    @classmethod
+    def of(cls, store: TokenStore, order_D: np.ndarray, rows_R: np.ndarray) -> EpochPlan:
+        """Return the plan that lays the documents of ``store`` back to back in this order.
 
-def shuffled(seed: int, epoch: int, stream: int, count: int) -> np.ndarray:
-    """A permutation of ``count`` numbers, int64 (count,), that depends on the four arguments alone.
+        Args:
+            order_D: numbers of documents, each once.
+            rows_R: see :attr:`rows_R`.
+        """
+        bounds_D1 = np.zeros(len(store.offsets_D1), np.int64)
+        np.cumsum(np.diff(store.offsets_D1)[order_D], out=bounds_D1[1:])
+        return cls(store.offsets_D1[:-1][order_D], bounds_D1, rows_R)
 
-    Sorting raw Philox words instead of calling ``Generator.permutation``: numpy promises the raw stream for ever, but
-    may change how a permutation is drawn from it, and a resumed run must see the same rows under a newer numpy.
+
+Arrange = Callable[[TokenStore, int, int, int], EpochPlan]
+"""Plans an epoch of a store: a pure function of (store, tokens per row, seed, epoch), epochs counted from 0."""
+
+
+def raw_words(seed: int, epoch: int, stream: int, count: int) -> np.ndarray:
+    """Return ``count`` random words of 64 bits, uint64 (count,), that depend on the four arguments alone.
+
+    Raw Philox words: numpy promises that stream for ever, but may change what a generator makes of it, and a resumed
+    run must see the same rows under a newer numpy.
 
     Args:
         seed: of the recipe, at least 0.
         epoch: counted from 0.
-        stream: separates independent permutations of one epoch.
+        stream: separates independent draws of one epoch.
     """
     generator = np.random.Philox(key=np.array([seed, epoch], np.uint64), counter=np.array([0, 0, 0, stream], np.uint64))
-    return np.argsort(generator.random_raw(count), kind="stable")
+    words: np.ndarray = generator.random_raw(count)
+    return words
+
+
+def shuffled(seed: int, epoch: int, stream: int, count: int) -> np.ndarray:
+    """Return a permutation of ``count`` numbers, int64 (count,); arguments as for :func:`raw_words`."""
+    return np.argsort(raw_words(seed, epoch, stream, count), kind="stable")
+
+
+def shuffle(store: TokenStore, sequence_length: int, seed: int, epoch: int) -> EpochPlan:
+    """Plan an epoch of permuted documents, cut into rows of so many tokens that are permuted again."""
+    order_D = shuffled(seed, epoch, 0, store.documents)
+    return EpochPlan.of(store, order_D, shuffled(seed, epoch, 1, store.tokens // sequence_length))
 
 
 class RowOrder:
     """Full rows of a token store, in an order that one integer, the sample index, addresses.
 
-    Every epoch permutes the documents, packs them back to back into rows of T tokens (the remainder that does not
-    fill a row is left out, another one each epoch) and permutes the rows. Nothing is remembered between calls but
-    the last two epochs' permutations, so the position of the data pipeline is the sample index: resuming, skipping
-    and splitting over ranks (rank r of R takes ``samples[r::R]``) need no state.
+    Every epoch puts the documents in an order, packs them back to back into rows of T tokens (the remainder that does
+    not fill a row is left out) and puts the rows in an order. Nothing is remembered between calls but the last two
+    epochs' plans, so the position of the data pipeline is the sample index: resuming, skipping and splitting over
+    ranks (rank r of R takes ``samples[r::R]``) need no state.
 
     Args:
         sequence_length: T, tokens per row.
+        arrange: plans each epoch.
 
     Raises:
         DataError: the store holds fewer tokens than one row.
@@ -67,10 +97,11 @@ class RowOrder:
         (2, torch.Size([2, 3]))
     """
 
-    def __init__(self, store: TokenStore, sequence_length: int, seed: int) -> None:
+    def __init__(self, store: TokenStore, sequence_length: int, seed: int, arrange: Arrange = shuffle) -> None:
         self.store = store
         self.sequence_length = sequence_length
         self.seed = seed
+        self.arrange = arrange
         # The rest that fills no row is left out: with full rows only, no step ever computes padding.
         self.rows = store.tokens // sequence_length
         if self.rows == 0:
@@ -91,7 +122,9 @@ class RowOrder:
         Raises:
             DataError: the store holds fewer tokens than one such row.
         """
-        return self if sequence_length == self.sequence_length else RowOrder(self.store, sequence_length, self.seed)
+        if sequence_length == self.sequence_length:
+            return self
+        return RowOrder(self.store, sequence_length, self.seed, self.arrange)
 
     def first_sample(self, tokens: int) -> int:
         """Sample index that a run goes on with after ``tokens`` tokens: ceil(tokens / T).
@@ -102,12 +135,12 @@ class RowOrder:
         return -(-tokens // self.sequence_length)
 
     def plan(self, epoch: int) -> EpochPlan:
-        """The permutations of one epoch, documents (D,) and rows (R,); shape and meaning as in :class:`EpochPlan`."""
+        """The orders of one epoch, documents (D,) and rows (R,); shape and meaning as in :class:`EpochPlan`."""
         if epoch not in self._plans:
             # The oldest goes: dictionaries keep the order of insertion.
             while len(self._plans) >= KEPT_EPOCHS:
                 del self._plans[next(iter(self._plans))]
-            self._plans[epoch] = self._make_plan(epoch)
+            self._plans[epoch] = self.arrange(self.store, self.sequence_length, self.seed, epoch)
         return self._plans[epoch]
 
     def batch(self, samples: np.ndarray) -> Batch:
@@ -159,13 +192,6 @@ class RowOrder:
             rows_B = plan.rows_R[samples_B[here_B] % self.rows]
             source_BT[here_B], positions_BT[here_B], documents_BT[here_B] = _lay_out(plan, rows_B, self.sequence_length)
         return source_BT, positions_BT, documents_BT
-
-    def _make_plan(self, epoch: int) -> EpochPlan:
-        offsets_D1 = self.store.offsets_D1
-        order_D = shuffled(self.seed, epoch, 0, self.store.documents)
-        bounds_D1 = np.zeros(len(offsets_D1), np.int64)
-        np.cumsum(np.diff(offsets_D1)[order_D], out=bounds_D1[1:])
-        return EpochPlan(offsets_D1[:-1][order_D], bounds_D1, shuffled(self.seed, epoch, 1, self.rows))
 
 
 def _lay_out(plan: EpochPlan, rows_B: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -34,7 +34,7 @@ FEWEST_HELDOUT_TOKENS = 64
 """A score of fewer tokens says nothing."""
 TOKENIZER_FILE = "tokenizer.json"
 COUNTS_FILE = "train.counts.npy"
-_SHAPE = {"sequence_length", "length_step", "batch_size", "batch_rule"}
+_SHAPE = {"sequence_length", "length_step", "batch_size", "batch_rule", "order"}
 NAME = "preparation"
 """Name of the file in which its time is remembered."""
 _PREPARED: set[str] = set()

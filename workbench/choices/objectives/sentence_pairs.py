@@ -40,7 +40,7 @@ class PairedRows(RowOrder):
     """
 
     def __init__(self, order: RowOrder, vocabulary: Vocabulary, sentence: Sentence) -> None:
-        super().__init__(order.store, order.sequence_length, order.seed)
+        super().__init__(order.store, order.sequence_length, order.seed, order.arrange)
         self._vocabulary, self._sentence = vocabulary, sentence
         self._ends_V = sentence_ends(vocabulary)
 

@@ -1,0 +1,24 @@
+"""Base of the orders: a plan for each epoch of a text."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from workbench.choices.choice import Choice
+from workbench.choices.data.order import Arrange
+from workbench.choices.data.tokens import PreparedData
+
+
+class Order(Choice):
+    """Base of the orders. Every order is a pure function of (seed, sample index): no run keeps a state of it."""
+
+    axis: ClassVar[str] = "order"
+    provides: ClassVar[tuple[str, ...]] = ("arrange",)
+
+    def arrange(self, prepared: PreparedData) -> Arrange:
+        """Return the function that plans an epoch of the training split, D documents in R rows.
+
+        Raises:
+            DataError: the prepared text lacks what the order goes by.
+        """
+        raise NotImplementedError
