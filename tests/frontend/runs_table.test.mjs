@@ -41,7 +41,7 @@ test("a score of a part of the held-out text is marked, alone and in a mean, and
 });
 
 test("what was said of a run goes with the next change of its state", async () => {
-  const server = { control: async () => ({ state: "done", text: "stopping after this step, with a checkpoint", error: false }) };
+  const server = { steer: async () => ({ state: "done", text: "stopping after this step, with a checkpoint" }) };
   const session = new Session(() => {}, { server, place: () => "here", controller: "me", later: () => {} });
   const tell = (seq, status) => session.hear({ type: "rows", seq, whole: !seq, order: seq ? null : ["a"], rows: [row("a", { status })], total: 1, trashed: 0 });
   tell(0, "running");
@@ -222,7 +222,7 @@ test("what is edited in a cell begins as it is and becomes a request", () => {
 function opened(answers = {}) {
   const sent = [];
   const later = [];
-  const server = { control: async (name, request, said) => answers[name]?.(request, said) ?? null, start: async () => null, lease: async () => null };
+  const server = { steer: async (name, request, said) => answers[name]?.(request, said) ?? null };
   const session = new Session((message) => sent.push(message), { server, place: () => "here", controller: "this page", later: (work) => later.push(work) });
   return { session, sent, later };
 }

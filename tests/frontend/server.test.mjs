@@ -93,7 +93,7 @@ test("a server without the extension is left alone for a minute", async () => {
     async (server, asked, clock) => {
       assert.equal(await server.news(["here/run-a"], "", -1, []), null);
       assert.equal(server.usable, false);
-      assert.equal(await server.control("here/run-a", { verb: "stop" }), null, "so the kernel is asked");
+      assert.equal(await server.steer("here/run-a", { verb: "stop" }), null, "so the kernel is asked");
       assert.equal(asked.length, 1);
       clock.time += 60000;
       assert.equal(server.usable, true);
@@ -103,12 +103,12 @@ test("a server without the extension is left alone for a minute", async () => {
 
 test("a run that is gone takes no other run's Stop away, and is not asked for all the time", async () => {
   await served(
-    ({ method }) => (method === "POST" ? [200, { lease: null }] : [404, { message: "no run 'run-b'" }, { "Content-Type": "application/json; charset=UTF-8" }]),
+    ({ method }) => (method === "POST" ? [200, { state: "done", text: "" }] : [404, { message: "no run 'run-b'" }, { "Content-Type": "application/json; charset=UTF-8" }]),
     async (server, asked, clock) => {
       const relay = new Relay(new Store(), server);
       const tick = async (names, later) => ((clock.time += later), await relay.tick(names, []), asked.length);
       assert.equal(await tick(["here/run-a", "here/run-b"], 2000), 1);
-      assert.equal((await server.lease("here/run-a", { controller: "c" })).state, "done", "not left to a kernel that may be gone");
+      assert.equal((await server.steer("here/run-a", { verb: "stop" })).state, "done", "not left to a kernel that may be gone");
       assert.equal(await tick(["here/run-a", "here/run-b"], 2000), 2);
       assert.equal(await tick(["here/run-a"], 2000), 3, "others are asked for at once");
       assert.equal(await tick(["here/run-a"], 60000), 4);
@@ -126,28 +126,25 @@ test("a server that cannot be reached is asked again soon", async () => {
   assert.equal(server.usable, false);
   clock.time = 3000;
   assert.equal(server.usable, true);
-  assert.equal(await server.control("here/run-a", { verb: "stop" }), null);
+  assert.equal(await server.steer("here/run-a", { verb: "stop" }), null);
   assert.equal(new Server(null, { cookies: () => "" }).usable, false);
 });
 
+const ASKED = [200, { state: "asked", text: "", request: "0001-stop-ab" }];
+
 test("a request proves where it is from and brings back the run's answer", async () => {
-  let looks = 0;
+  const answers = [{ state: "sent", text: "", under_way: false }, { state: "accepted", text: "evaluating", under_way: true }, { state: "done", text: "loss 5.4" }];
   await served(
-    ({ method }) => {
-      if (method === "POST") return [202, { request: "0001-stop-ab" }];
-      looks += 1;
-      if (looks === 1) return [200, { answered: false, done: null, status: "running" }];
-      return [200, looks === 2 ? { answered: true, done: null, text: "evaluating", status: "running" } : { answered: true, done: true, text: "loss 5.4", time: 7 }];
-    },
+    ({ method }) => (method === "POST" ? ASKED : [200, answers.shift()]),
     async (server, asked) => {
       const said = [];
-      const last = await server.control("here/run-a", { verb: "evaluate", controller: "c" }, (answer) => said.push([answer.state, answer.text]));
-      assert.deepEqual(last, { state: "done", text: "loss 5.4", time: 7, error: false });
+      const last = await server.steer("here/run-a", { verb: "evaluate", controller: "c" }, (answer) => said.push([answer.state, answer.text]));
+      assert.deepEqual(last, { state: "done", text: "loss 5.4" });
       assert.deepEqual(said, [["asked", ""], ["accepted", "evaluating"]]);
       assert.equal(asked[0].headers["x-xsrftoken"], "2|abc|def");
       assert.deepEqual(JSON.parse(asked[0].body), { verb: "evaluate", controller: "c" });
-      assert.equal(asked[0].url.pathname, "/user/ada/workbench/api/runs/here/run-a/control");
-      assert.equal(asked[3].url.pathname, "/user/ada/workbench/api/runs/here/run-a/control/0001-stop-ab");
+      assert.equal(asked[0].url.pathname, "/user/ada/workbench/api/runs/here/run-a/steer");
+      assert.equal(asked[3].url.pathname, "/user/ada/workbench/api/runs/here/run-a/steer/0001-stop-ab");
       // The server holds the question, and is told what is known already.
       assert.deepEqual(asked.slice(1).map(({ url }) => url.searchParams.get("said")), ["", "", "accepted"]);
       assert.ok(asked.slice(1).every(({ url }) => Number(url.searchParams.get("wait")) > 0));
@@ -155,35 +152,36 @@ test("a request proves where it is from and brings back the run's answer", async
   );
 });
 
-test("a refusal is told, with its reason, and a run that ends unasked too", async () => {
-  await served(
-    () => [409, { message: "steered by Ann", reason: "leased" }],
-    async (server) => assert.deepEqual(await server.control("here/run-a", { verb: "pause" }), { state: "refused", text: "steered by Ann", error: true, reason: "leased" }),
-  );
-  await served(
-    () => [200, { refused: 409, message: "steered by Ann", reason: "leased" }],
-    async (server, asked) => {
-      assert.equal((await server.control("here/run-a", { verb: "pause" })).reason, "leased");
-      assert.equal(asked[0].headers["x-workbench-refusals"], "1", "which keeps it out of the console");
-    },
-  );
-  await served(
-    ({ method }) => (method === "POST" ? [202, { request: "r" }] : [200, { answered: false, done: null, status: "lost" }]),
-    async (server) => assert.equal((await server.control("here/run-a", { verb: "pause" })).reason, "ended"),
-  );
+test("what is answered at once is all that is asked; what the extension does not answer is the kernel's", async () => {
+  for (const answer of [{ state: "refused", text: "steered by Ann", reason: "leased" }, { state: "failed", text: "no torch here" }, { state: "done", text: "", made: { run: "new" } }]) {
+    await served(
+      () => [200, answer],
+      async (server, asked) => {
+        assert.deepEqual(await server.steer("here/run-a", { verb: "fork", edits: [] }, () => {}, true), answer);
+        assert.equal(asked.length, 1);
+      },
+    );
+  }
+  for (const answer of [[403, { message: "forbidden" }], [500, { message: "reading failed" }], [200, new TextEncoder().encode("<html>")]]) {
+    await served(
+      () => answer,
+      async (server) => assert.equal(await server.steer("here/run-a", { verb: "restart" }), null),
+    );
+  }
+  assert.equal(await new Server("http://hub.example/", { cookies: () => "" }).steer(undefined, { verb: "stop" }), null);
 });
 
 test("an answer that does not come is no error, and a server in trouble is waited for", async () => {
   let looks = 0;
   await served(
     ({ method }, hold) => {
-      if (method === "POST") return [202, { request: "r" }];
+      if (method === "POST") return ASKED;
       hold();
-      return (looks += 1) === 1 ? [502, {}] : [200, { answered: false, done: null, status: "running" }];
+      return (looks += 1) === 1 ? [502, {}] : [200, { state: "sent", text: "", under_way: false }];
     },
     async (server, asked, clock) => {
       const began = clock.time;
-      assert.equal((await server.control("here/run-a", { verb: "pause" })).state, "late");
+      assert.equal((await server.steer("here/run-a", { verb: "pause" })).state, "late");
       assert.ok(looks > 2);
       assert.ok(clock.time - began >= 60000);
     },
@@ -191,67 +189,27 @@ test("an answer that does not come is no error, and a server in trouble is waite
 });
 
 test("what a run has begun is waited for until it is done, however long that takes", async () => {
+  const begun = { state: "accepted", text: "evaluating", under_way: true };
   let looks = 0;
   await served(
     ({ method }, hold) => {
-      if (method === "POST") return [202, { request: "r" }];
+      if (method === "POST") return ASKED;
       hold();
-      looks += 1;
-      return [200, { answered: true, done: looks < 90 ? null : true, text: looks < 90 ? "evaluating" : "loss 5.4", status: "running" }];
+      return [200, (looks += 1) < 90 ? begun : { state: "done", text: "loss 5.4" }];
     },
     async (server, asked, clock) => {
       const began = clock.time;
-      assert.deepEqual(await server.control("here/run-a", { verb: "evaluate" }), { state: "done", text: "loss 5.4", time: undefined, error: false });
+      assert.equal((await server.steer("here/run-a", { verb: "evaluate" })).text, "loss 5.4");
       assert.ok(clock.time - began > 60000, "longer than it may take to begin");
     },
   );
   await served(
     ({ method }, hold) => {
-      if (method === "POST") return [202, { request: "r" }];
+      if (method === "POST") return ASKED;
       hold();
-      return [200, { answered: true, done: null, text: "evaluating", status: "stalled" }];
+      return [200, { ...begun, under_way: false }];
     },
-    async (server) => assert.equal((await server.control("here/run-a", { verb: "evaluate" })).state, "late", "a run that stands still is not"),
-  );
-});
-
-test("what starts a process says whether the kernel may still do it", async () => {
-  await served(
-    ({ url }) => (url.pathname.endsWith("fork") ? [201, { run: "new", place: "here", name: "again", step: 7, fresh: [], text: "again waits for its turn, then goes on from step 7" }] : [200, { text: "resuming" }]),
-    async (server, asked) => {
-      const made = await server.start("here/run-a", "fork", { step: 7, edits: ["optimizer.lr=1"] });
-      assert.deepEqual([made.state, made.text, made.made.run], ["done", "again waits for its turn, then goes on from step 7", "new"]);
-      assert.deepEqual(JSON.parse(asked[0].body), { step: 7, edits: ["optimizer.lr=1"] });
-      assert.equal((await server.start("here/run-a", "resume", {})).text, "resuming");
-      assert.equal(asked[1].url.pathname, "/user/ada/workbench/api/runs/here/run-a/resume");
-    },
-  );
-  await served(
-    () => [400, { message: "the budget is spent" }],
-    async (server) => assert.equal((await server.start("here/run-a", "fork", {})).error, true),
-  );
-  for (const status of [409, 500, 504]) {
-    await served(
-      () => [status, { message: "no torch here" }],
-      async (server) => assert.deepEqual(await server.start("here/run-a", "fork", {}), { failed: "no torch here" }),
-    );
-  }
-  await served(
-    () => [403, { message: "forbidden" }],
-    async (server) => {
-      assert.equal(await server.start("here/run-a", "resume", {}), null, "so the kernel is asked");
-      assert.equal(await server.start(undefined, "resume", {}), null);
-    },
-  );
-});
-
-test("the lease is claimed, and let go while the page leaves", async () => {
-  await served(
-    () => [200, { lease: null }],
-    async (server, asked) => {
-      assert.deepEqual(await server.lease("here/run-a", { controller: "c", release: true }, true), { state: "done", text: "", error: false, lease: null });
-      assert.equal(asked[0].url.pathname, "/user/ada/workbench/api/runs/here/run-a/lease");
-    },
+    async (server) => assert.equal((await server.steer("here/run-a", { verb: "evaluate" })).state, "late", "a run that stands still is not"),
   );
 });
 

@@ -6,17 +6,17 @@ import { answerInWords, heldByOther, leaseInWords, newController, pageController
 const LEASE = { controller: "other", name: "ada@hub", seconds: 25, held: 40 };
 const run = (status = "running") => ({ id: "run-a", status: { status }, final: status !== "running" });
 
-/** A page whose server and kernel answer as told; `sent` holds what reached them. */
-function page(server = {}) {
+/** A page whose server answers as told, null by leaving it to the kernel; `sent` holds what reached either. */
+function page(answer = null) {
   const sent = [];
   const later = [];
   const clock = { time: 0 };
-  const reply = (kind) => async (name, ...rest) => {
-    sent.push([kind, name, ...rest.filter((each) => typeof each !== "function")]);
-    return server[kind] ?? null;
+  const steer = async (name, request, said, ...leaving) => {
+    sent.push(["server", name, request, ...leaving.filter(Boolean)]);
+    return answer;
   };
   const steering = new Steering({
-    server: { control: reply("control"), lease: reply("lease"), start: reply("start") },
+    server: { steer },
     send: (message) => sent.push(["kernel", message]),
     nameOf: (id) => `here/${id}`,
     stirred: (id) => sent.push(["stirred", id]),
@@ -49,11 +49,11 @@ test("pages have names of their own", () => {
 });
 
 test("the server is asked first, and the kernel not at all when it answers", async () => {
-  const { steering, sent } = page({ control: { state: "done", text: "saved step-3", error: false } });
+  const { steering, sent } = page({ state: "done", text: "saved step-3" });
   const said = [];
   await steering.request(run(), { verb: "set", path: "optimizer.lr", value: 0.5, hold: true }, (answer) => said.push(answer.state));
   assert.deepEqual(said, ["sent", "done"]);
-  assert.deepEqual(sent, [["control", "here/run-a", { verb: "set", controller: "mine", path: "optimizer.lr", value: 0.5, hold: true }]]);
+  assert.deepEqual(sent, [["server", "here/run-a", { verb: "set", controller: "mine", path: "optimizer.lr", value: 0.5, hold: true }]]);
 });
 
 test("without a server the kernel is asked, and its answers find whoever asked", async () => {
@@ -62,30 +62,29 @@ test("without a server the kernel is asked, and its answers find whoever asked",
   const asked = steering.request(run(), { verb: "evaluate" }, (answer) => said.push([answer.state, answer.text]));
   await settled();
   const [, message] = sent.at(-1);
-  assert.deepEqual({ ...message, token: "" }, { type: "control", run: "run-a", verb: "evaluate", controller: "mine", token: "" });
-  assert.equal(steering.heard({ token: "of another page", state: "done" }), true, "not for the status line either");
-  assert.equal(steering.heard({ text: "reading failed" }), false, "of nobody's request: for all to see");
-  steering.heard({ token: message.token, state: "accepted", text: "evaluating" });
-  steering.heard({ token: message.token, state: "done", text: "loss 5.4" });
+  assert.deepEqual({ ...message, id: "" }, { type: "steer", run: "run-a", verb: "evaluate", controller: "mine", id: "" });
+  steering.heard({ id: "of another page", state: "done" });
+  steering.heard({ id: message.id, state: "accepted", text: "evaluating" });
+  steering.heard({ id: message.id, state: "done", text: "loss 5.4" });
   await asked;
   assert.deepEqual(said, [["sent", ""], ["accepted", "evaluating"], ["done", "loss 5.4"]]);
 });
 
 test("while a run is at it, the seconds are counted until the answer", async () => {
   let answer = null;
-  const control = (request, said) => {
-    said({ state: "accepted", text: "saving a checkpoint, about 9 s", error: false });
+  const steer = (name, request, said) => {
+    said({ state: "accepted", text: "saving a checkpoint, about 9 s" });
     return new Promise((done) => (answer = done));
   };
   const { steering, clock, later } = page();
-  steering.server.control = (name, request, said) => control(request, said);
+  steering.server.steer = steer;
   const said = [];
   const asked = steering.request(run(), { verb: "checkpoint" }, (each) => said.push(answerInWords("checkpoint", each)));
   for (let second = 0; second < 2; second++) {
     clock.time += 1000;
     later.pop()[0]();
   }
-  answer({ state: "done", text: "saved step-3", error: false });
+  answer({ state: "done", text: "saved step-3" });
   await asked;
   clock.time += 1000;
   later.pop()[0]();
@@ -100,7 +99,7 @@ test("what a knob was turned to names it once", () => {
 });
 
 test("a kernel that does not answer is told, and its late answer counts", async () => {
-  const { steering, sent, later } = page({ start: { failed: "no torch here" } });
+  const { steering, sent, later } = page({ state: "failed", text: "no torch here" });
   const said = [];
   const asked = steering.fork(run("stopped"), 7, ["optimizer.lr=1"], (answer) => said.push(answer));
   await settled();
@@ -108,23 +107,22 @@ test("a kernel that does not answer is told, and its late answer counts", async 
   assert.match(said.at(-1).text, /the server could not: no torch here; the kernel has not answered/);
   assert.equal(said.at(-1).error, true);
   const [, message] = sent.at(-1);
-  assert.deepEqual([message.type, message.step, message.edits], ["fork", 7, ["optimizer.lr=1"]]);
-  steering.heard({ token: message.token, state: "done", text: "", made: { run: "new" } });
+  assert.deepEqual([message.verb, message.step, message.edits], ["fork", 7, ["optimizer.lr=1"]]);
+  steering.heard({ id: message.id, state: "done", text: "", made: { run: "new" } });
   await asked;
   assert.equal(said.at(-1).made.run, "new");
 });
 
 test("going on after an end starts a process, and everybody is asked for news", async () => {
-  const { steering, sent } = page({ start: { state: "done", text: "resuming", error: false } });
+  const { steering, sent } = page({ state: "done", text: "resuming" });
   await steering.request(run("stopped"), { verb: "resume" }, () => {});
-  assert.deepEqual(sent, [["start", "here/run-a", "resume", {}], ["stirred", "run-a"]]);
-  const paused = page({ control: { state: "done", text: "going on", error: false } });
-  await paused.steering.request({ ...run(), status: { status: "paused" } }, { verb: "resume" }, () => {});
-  assert.equal(paused.sent[0][0], "control");
+  assert.deepEqual(sent, [["server", "here/run-a", { verb: "restart" }], ["stirred", "run-a"]]);
+  await steering.request(run("paused"), { verb: "resume" }, () => {});
+  assert.equal(sent.at(-1)[2].verb, "resume");
 });
 
 test("what is held is renewed while somebody works there, and let go with the panel", async () => {
-  const { steering, sent, clock } = page({ control: { state: "done", text: "", error: false }, lease: { state: "done", text: "", error: false } });
+  const { steering, sent, clock } = page({ state: "done", text: "" });
   await steering.request(run(), { verb: "check", path: "x", value: 1 }, () => {});
   clock.time += 60000;
   steering.tick([run()]);
@@ -135,19 +133,18 @@ test("what is held is renewed while somebody works there, and let go with the pa
   assert.equal(sent.length, 2);
   clock.time += 1;
   steering.tick([run()]);
-  assert.deepEqual(sent.at(-1), ["lease", "here/run-a", { controller: "mine" }, false]);
+  assert.deepEqual(sent.at(-1), ["server", "here/run-a", { verb: "lease", controller: "mine" }]);
   clock.time += 60001;
   steering.tick([run()]);
   steering.release(run());
   assert.equal(sent.length, 3, "nobody has touched the panel for a minute: it runs out");
   await steering.request(run(), { verb: "pause", hold: true }, () => {});
   steering.release(run(), true);
-  assert.deepEqual(sent.at(-1), ["lease", "here/run-a", { controller: "mine", release: true }, true]);
+  assert.deepEqual(sent.at(-1), ["server", "here/run-a", { verb: "release", controller: "mine" }, true]);
 });
 
 test("whoever is refused or pushed out renews nothing", async () => {
-  const refused = { state: "refused", text: "steered by Ann", error: true, reason: "leased" };
-  const { steering, sent, clock } = page({ control: refused, lease: refused });
+  const { steering, sent, clock } = page({ state: "refused", text: "steered by Ann", reason: "leased" });
   await steering.request(run(), { verb: "pause", hold: true }, () => {});
   clock.time += 20000;
   steering.tick([run()]);
@@ -156,5 +153,5 @@ test("whoever is refused or pushed out renews nothing", async () => {
   steering.tick([run()]);
   clock.time += 20000;
   steering.tick([run()]);
-  assert.deepEqual(sent.slice(1), [["lease", "here/run-a", { controller: "mine", take_over: true }, false]]);
+  assert.deepEqual(sent.slice(1), [["server", "here/run-a", { verb: "lease", controller: "mine", take_over: true }]]);
 });

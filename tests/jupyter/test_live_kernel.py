@@ -77,7 +77,7 @@ def test_page_and_kernel_speak_while_a_cell_is_running(kernel: Kernel, folder: R
     go_on.touch()
     kernel.finish(busy)
 
-    kernel.send(comm, {"type": "control", "run": "run-a", "verb": "pause"})
+    kernel.send(comm, {"type": "steer", "run": "run-a", "verb": "pause"})
     until(lambda: [request.verb for request in control.pending(folder)] == ["pause"])
 
     write_state(folder, status="finished", step=2)

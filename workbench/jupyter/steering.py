@@ -1,33 +1,29 @@
-"""Requests of a page to its runs through the kernel, where there is no server extension or it cannot help.
+"""Carry requests of a page to its runs through the kernel: where there is no server extension, or it cannot help.
 
-A message of the page carries a ``token``; every answer brings it back, so that a page knows its own among those of
-other pages. Anything that takes time happens in a thread.
+A message ``{"type": "steer", "id", "run", "verb", ...}`` (:mod:`workbench.client.steering`) gets answers ``{"type":
+"answer", "id", "state", "text", ...}``; by the id a page knows its own among those of other pages.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from jupyter_core.paths import jupyter_runtime_dir
 
 from workbench.base.assignments import assignment
-from workbench.base.errors import RunError
 from workbench.client.fork import fork
 from workbench.client.fork_point import ForkPoint
-from workbench.client.knob_checks import check_spelling
 from workbench.client.run import Run
-from workbench.client.steering import ask, fork_of, forked_text, hold, lease_of, refusal, request_of
+from workbench.client.steering import Answer, done, fork_of, forked, refused, request_of, steer, told
 from workbench.jupyter.feed.registered_roots import NOTES, register
 from workbench.store import requests
-from workbench.store.state import FINAL
 
 ANSWER_SECONDS = 60.0
 """Time that a run may take to begin; a step of a large model takes some."""
-_ENVELOPE = ("type", "token", "run")
-Answer = dict[str, Any]
+_ENVELOPE = ("type", "id", "run")
 
 
 def place_of(root: Path) -> str:
@@ -54,59 +50,49 @@ class Steering:
         self._find, self._tell, self._stirred = find, tell, stirred
 
     def receive(self, message: Mapping[str, Any]) -> None:
-        """Take a message of a page: ``control``, ``lease``, ``fork`` or ``try_fork``; returns at once."""
-        work = {"control": self._control, "lease": self._lease, "fork": self._fork, "try_fork": self._try_fork}
-        does = work.get(str(message.get("type")))
-        run = None if does is None else self._find(str(message.get("run")))
-        if does is None or run is None:
-            return
-        token = message.get("token")
-        answer: Answer = {"type": "notice", "run": run.id, "token": token if isinstance(token, str) else ""}
-        request = {key: value for key, value in message.items() if key not in _ENVELOPE}
-        name = f"workbench-{message['type']}"
-        threading.Thread(target=self._safely, args=(does, run, request, answer), name=name, daemon=True).start()
+        """Take a message of a page; a thread answers it, since that may take long."""
+        run = self._find(str(message.get("run"))) if message.get("type") == "steer" else None
+        if run is not None:
+            request = {key: value for key, value in message.items() if key not in _ENVELOPE}
+            arguments = (run, request, message.get("id"))
+            threading.Thread(target=self._answer, args=arguments, name="workbench-steer", daemon=True).start()
 
-    def _safely(self, does: Callable[..., None], run: Run, request: dict[str, Any], answer: Answer) -> None:
+    def _answer(self, run: Run, value: Mapping[str, Any], asked: Any) -> None:
         try:
-            does(run, request, answer)
+            for answer in self._answers(run, request_of(value)):
+                self._tell({"type": "answer", "id": asked, **answer})
         except Exception as error:  # the widget is where the user who pressed the button looks
-            text, reason = refusal(run, error) if isinstance(error, RunError) else (str(error), "")
-            self._say(answer, "refused", text, reason=reason)
+            self._tell({"type": "answer", "id": asked, **refused(error)})
 
-    def _say(self, answer: Answer, state: str, text: str, **more: Any) -> None:
-        self._tell(answer | {"state": state, "text": text, "error": state == "refused"} | more)
-
-    def _control(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
-        request = request_of(fields)
-        if request["verb"] == "resume" and run.status in FINAL:
-            self._say(answer, "done", run.resume())
+    def _answers(self, run: Run, request: dict[str, Any]) -> Iterator[Answer]:
+        if request["verb"] == "restart":
+            yield done(run.resume())
             self._stirred()
-            return
-        for found in requests.follow(run.folder, ask(run, request), ANSWER_SECONDS):
-            if found.state == "ended":
-                raise RunError(f"{request['verb']}: {found.text}")
-            self._say(answer, "asked" if found.state == "sent" else found.state, found.text, time=found.time)
-        if not found.settled:
-            self._say(answer, "late", "no answer yet; the request stands")
+        elif request["verb"] == "fork":
+            step, edits = fork_of(run.folder, request)
+            # Not `run.fork`: a knob may be called as one of its arguments.
+            yield forked(fork(run.folder, dict(map(assignment, edits)), step))
+        elif request["verb"] == "try_fork":
+            yield done(_foretold(run, *fork_of(run.folder, request)))
+        else:
+            first = steer(run, request)
+            yield first
+            if first["state"] == "asked":
+                yield from _followed(run, first["request"])
 
-    def _lease(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
-        self._say(answer, "done", "", lease=hold(run.folder, lease_of(fields)))
 
-    def _fork(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
-        step, edits = fork_of(fields)
-        check_spelling(run.folder, edits)
-        # Not `run.fork`: a knob may be called as one of its arguments.
-        forked = Run(fork(run.folder, dict(map(assignment, edits)), step))
-        origin = forked.origin
-        at, fresh = (origin.step, list(origin.fresh)) if origin else (step, [])
-        new = {"run": forked.id, "name": forked.name, "step": at, "fresh": fresh}
-        self._say(answer, "done", forked_text(forked.folder), made=new)
+def _followed(run: Run, request: str) -> Iterator[Answer]:
+    for found in requests.follow(run.folder, request, ANSWER_SECONDS):
+        if found.state != "sent":
+            yield told(found)
+    if not found.settled:
+        yield {"state": "late", "text": "no answer yet; the request stands"}
 
-    def _try_fork(self, run: Run, fields: dict[str, Any], answer: Answer) -> None:
-        step, edits = fork_of(fields)
-        check_spelling(run.folder, edits)
-        point, edited = ForkPoint.of(run.folder, step), dict(map(assignment, edits))
-        diff = point.diff(edited)
-        changes = [f"{path} {before} → {after}" for path, (before, after) in diff.items() if path != "name"]
-        told = ", ".join(changes) or "nothing changes: the fork repeats this run"
-        self._say(answer, "done", f"{told}; {point.budget_text(point.recipe.with_(**edited))}")
+
+def _foretold(run: Run, step: int | None, edits: list[str]) -> str:
+    """Return what a fork would change, and what it may spend."""
+    point, edited = ForkPoint.of(run.folder, step), dict(map(assignment, edits))
+    diff = point.diff(edited)
+    changes = [f"{path} {before} → {after}" for path, (before, after) in diff.items() if path != "name"]
+    text = ", ".join(changes) or "nothing changes: the fork repeats this run"
+    return f"{text}; {point.budget_text(point.recipe.with_(**edited))}"

@@ -28,13 +28,12 @@ class Answer:
 
     Attributes:
         state: how far it has come.
-        text: of the run, for people. time: Unix time at which the run said it.
+        text: of the run, for people.
         status: of the run, as it was just before.
     """
 
     state: Literal["sent", "accepted", "done", "refused", "ended"]
     text: str = ""
-    time: float | None = None
     status: str = ""
 
     @property
@@ -56,16 +55,13 @@ def look(folder: RunFolder, request_id: str) -> Answer:
     """
     # The status first: a run that has ended and whose answer is then missing has not given one.
     status = actual_status(folder)
-    ended = status in FINAL
     found = control.outcome(folder, request_id)
-    if found is None and not ended:
-        return Answer("sent", status=status)
-    found = found or {"text": "the run ended before it answered"}
-    done, text, when = found.get("done"), str(found.get("text", "")), found.get("time")
-    when = when if isinstance(when, int | float) else None
+    done, text = (found or {}).get("done"), str((found or {}).get("text", ""))
     if isinstance(done, bool):
-        return Answer("done" if done else "refused", text, when, status)
-    return Answer("ended" if ended else "accepted", text, when, status)
+        return Answer("done" if done else "refused", text, status)
+    if status in FINAL:
+        return Answer("ended", "the run ended before it answered", status)
+    return Answer("sent" if found is None else "accepted", text, status)
 
 
 def follow(folder: RunFolder, request_id: str, seconds: float) -> Iterator[Answer]:

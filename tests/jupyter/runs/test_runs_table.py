@@ -227,18 +227,18 @@ def test_a_fork_is_asked_of_whoever_has_the_forms(tmp_path: Path) -> None:
 def test_a_run_is_asked_as_the_panel_of_a_watched_one_asks_it(tmp_path: Path) -> None:
     alive = run_folder(tmp_path / "20260101-000000-run-abcdef-0000")
     table = Heard(tmp_path)
-    table.hears(type="control", token="page-1", run=alive.id, verb="checkpoint", controller="page")
-    until(lambda: [answer["state"] for answer in table.of("notice")] == ["asked"])
+    table.hears(type="steer", id="page-1", run=alive.id, verb="checkpoint", controller="page")
+    until(lambda: [answer["state"] for answer in table.of("answer")] == ["asked"])
     (request,) = control.pending(alive)
     control.answer(alive, request.id, None, "saving a checkpoint, about 3 s")
-    until(lambda: len(table.of("notice")) == 2)
+    until(lambda: len(table.of("answer")) == 2)
     control.answer(alive, request.id, True, "saved step-5")
-    until(lambda: len(table.of("notice")) == 3)
-    told = [(answer["state"], answer["text"], answer["token"]) for answer in table.of("notice")[1:]]
+    until(lambda: len(table.of("answer")) == 3)
+    told = [(answer["state"], answer["text"], answer["id"]) for answer in table.of("answer")[1:]]
     assert told == [("accepted", "saving a checkpoint, about 3 s", "page-1"), ("done", "saved step-5", "page-1")]
     before = len(table.sent)
     for run in ("../elsewhere", "20260101-000000-gone-000000-0000", None):
-        table.hears(type="control", token="a", run=run, verb="stop")
+        table.hears(type="steer", id="a", run=run, verb="stop")
     assert len(table.sent) == before
 
 

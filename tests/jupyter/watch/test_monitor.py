@@ -89,22 +89,22 @@ def test_the_trait_holds_a_picture_for_saved_notebooks(monitor: Monitor) -> None
 
 
 def test_buttons_reach_the_run(monitor: Monitor, run: Run) -> None:
-    ask(monitor, type="control", run=run.id, verb="pause")
+    ask(monitor, type="steer", run=run.id, verb="pause")
     until(lambda: [r.verb for r in control.pending(run.folder)] == ["pause"])
-    ask(monitor, type="control", run=run.id, verb="stop")
+    ask(monitor, type="steer", run=run.id, verb="stop")
     until(lambda: [r.verb for r in control.pending(run.folder)] == ["pause", "stop"])
 
 
 def test_a_page_may_only_ask_for_the_listed_verbs_of_its_own_runs(monitor: Monitor, run: Run) -> None:
     threads = threading.active_count()
     for message in ({"run": "../run-a", "verb": "stop"}, {"verb": "stop"}, {"run": ["x"], "verb": ["stop"]}):
-        ask(monitor, type="control", **message)
+        ask(monitor, type="steer", **message)
     ask(monitor, type="export", run=run.id)
     monitor._heard(monitor, "no object", [])
     ask(monitor, type="resync", extra="loss")
     until(lambda: threading.active_count() <= threads)
     assert control.pending(run.folder) == []
-    assert not [header for header, _ in monitor.comm.custom() if header["type"] == "notice"]
+    assert not [header for header, _ in monitor.comm.custom() if header["type"] in ("answer", "notice")]
 
 
 def test_a_page_may_have_another_run_of_the_folder_shown(monitor: Monitor, run: Run) -> None:
@@ -115,7 +115,7 @@ def test_a_page_may_have_another_run_of_the_folder_shown(monitor: Monitor, run: 
         ask(monitor, type="watch", run=fork.id)
     until(lambda: [entry["name"] for entry in monitor.comm.custom()[-1][0].get("runs", [])][1:] == ["fork"])
     assert [name.rpartition("/")[2] for name in monitor.served] == [run.id, fork.id]
-    ask(monitor, type="control", run=fork.id, verb="pause")
+    ask(monitor, type="steer", run=fork.id, verb="pause")
     until(lambda: [request.verb for request in control.pending(fork)] == ["pause"])
     for wrong in ("../run-b", "run-c", None):
         ask(monitor, type="watch", run=wrong)
@@ -135,7 +135,7 @@ def test_other_runs_take_the_place_of_those_shown_and_who_stays_keeps_its_colour
     until(lambda: shown_runs(monitor) == [second.id, third.id])
     assert [name.rpartition("/")[2] for name in monitor.served] == [second.id, third.id]
     assert [view.place for view in monitor._views()] == [1, 0]
-    ask(monitor, type="control", run=third.id, verb="pause")
+    ask(monitor, type="steer", run=third.id, verb="pause")
     until(lambda: [request.verb for request in control.pending(third)] == ["pause"])
 
 
@@ -206,11 +206,10 @@ def test_an_example_that_cannot_start_is_told_where_it_was_asked_for(monitor: Mo
 
 def test_an_error_of_a_button_is_shown_in_the_widget(monitor: Monitor, run: Run) -> None:
     write_state(run.folder, status="finished")
-    ask(monitor, type="control", run=run.id, verb="stop")
-    until(lambda: any(header["type"] == "notice" for header, _ in monitor.comm.custom()))
-    notice = next(header for header, _ in monitor.comm.custom() if header["type"] == "notice")
-    assert (notice["error"], notice["run"]) == (True, run.id)
-    assert "finished" in notice["text"]
+    ask(monitor, type="steer", run=run.id, verb="stop")
+    until(lambda: any(header["type"] == "answer" for header, _ in monitor.comm.custom()))
+    answer = next(header for header, _ in monitor.comm.custom() if header["type"] == "answer")
+    assert (answer["state"], "finished" in answer["text"]) == ("refused", True)
 
 
 def test_at_the_end_the_output_becomes_static(monitor: Monitor, run: Run, shown: list) -> None:

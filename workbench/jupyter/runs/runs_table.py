@@ -248,7 +248,7 @@ class RunsTable(BundledWidget):
             self.work(self._send_trash)
         elif kind == "look":
             self._soon()
-        elif kind in ("control", "lease"):
+        elif kind == "steer":
             self._steering.receive(message)
         elif kind == "do" and message.get("verb") == "fork":
             # Here, since it fills the forms, which only this thread changes.

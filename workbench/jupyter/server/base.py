@@ -19,11 +19,6 @@ from workbench.jupyter.server.registered_runs import Places, Refused
 
 P = ParamSpec("P")
 T = TypeVar("T")
-REFUSALS = "X-Workbench-Refusals"
-"""Header of a page that wants refusals as answers: ``{"refused": status, "message", "reason"}`` with status 200.
-
-Browsers write every 4xx into the page's console as an error, and a run that somebody else steers is not one.
-"""
 BODY_BYTES = 1 << 16
 """A request to a run is a verb, a path and a value; the trainer reads no more than this either."""
 # Files are read here: a slow disk must not hold up the server's other pages. Threads start with the first request.
@@ -53,9 +48,8 @@ class WorkbenchHandler(APIHandler):
         except OSError as error:
             raise Refused(500, f"reading failed: {error}") from error
 
-    def reply(self, value: dict[str, Any], status: int = 200) -> None:
+    def reply(self, value: dict[str, Any]) -> None:
         """Answer with JSON; numbers that it has no word for become null."""
-        self.set_status(status)
         self.set_header("Cache-Control", "no-store")
         self.finish(json.dumps(finite(value), allow_nan=False))
 
@@ -65,11 +59,7 @@ class WorkbenchHandler(APIHandler):
         if not isinstance(error, Refused):
             super().write_error(status_code, **kwargs)
             return
-        answer: dict[str, Any] = {"message": error.text, "reason": error.why}
-        if status_code in (400, 409) and REFUSALS in self.request.headers:
-            answer["refused"] = status_code
-            self.set_status(200)
-        self.finish(json.dumps(answer))
+        self.finish(json.dumps({"message": error.text}))
 
     def compute_etag(self) -> None:
         """None: every answer is of its moment."""

@@ -3,14 +3,11 @@
 =====================================  =================================================================
 ``GET  /runs?most=..``                 all runs, those under way first (:mod:`workbench.jupyter.server.all_runs`)
 ``GET  /telemetry?run=..&since=..``    what is new of one or several (see :class:`TelemetryHandler`)
-``POST /runs/<place>/<id>/control``    ``{"verb": ...}``; answers with the id of the request
-``GET  /runs/<place>/<id>/control/<request>``  what became of it
-``POST /runs/<place>/<id>/lease``      ``{"controller": ...}``: claim, renew, take over, let go
-``POST /runs/<place>/<id>/resume``     go on after an end: starts a process
-``POST /runs/<place>/<id>/fork``       ``{"step", "edits"}``: a new run; starts a process
+``POST /runs/<place>/<id>/steer``      a request and its first answer (:mod:`workbench.client.steering`)
+``GET  /runs/<place>/<id>/steer/<request>``  the present answer
 =====================================  =================================================================
 
-Errors are JSON: ``{"message", "reason"}``. What steers is in :mod:`workbench.jupyter.server.steering`.
+What a run refuses is an answer. Errors are JSON too: ``{"message"}``.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from workbench.jupyter.server.all_runs import MOST, AllRuns
 from workbench.jupyter.server.base import WorkbenchHandler
 from workbench.jupyter.server.follower import Follower
 from workbench.jupyter.server.registered_runs import HERE, Places, Refused
-from workbench.jupyter.server.steering import ControlHandler, ForkHandler, LeaseHandler, OutcomeHandler, ResumeHandler
+from workbench.jupyter.server.steering import AnswerHandler, SteerHandler
 
 # A page has eight colours; more curves than twice that are for pictures.
 _MOST_RUNS, _MOST_EXTRA = 16, 64
@@ -89,10 +86,7 @@ def routes(base_url: str, places: Places) -> list[tuple[str, type, dict[str, Any
     table = {
         "/runs": RunsHandler,
         "/telemetry": TelemetryHandler,
-        f"/runs/{part}/{part}/control": ControlHandler,
-        f"/runs/{part}/{part}/control/{part}": OutcomeHandler,
-        f"/runs/{part}/{part}/lease": LeaseHandler,
-        f"/runs/{part}/{part}/resume": ResumeHandler,
-        f"/runs/{part}/{part}/fork": ForkHandler,
+        f"/runs/{part}/{part}/steer": SteerHandler,
+        f"/runs/{part}/{part}/steer/{part}": AnswerHandler,
     }
     return [(url_path_join(base_url, "workbench", "api") + path, handler, shared) for path, handler in table.items()]

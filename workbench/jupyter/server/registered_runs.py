@@ -26,13 +26,12 @@ class Refused(HTTPError):
     Args:
         status: HTTP status code.
         text: for people; may hold what the request said.
-        why: a word for programs, where the status does not tell.
     """
 
-    def __init__(self, status: int, text: str, why: str | None = None) -> None:
+    def __init__(self, status: int, text: str) -> None:
         # The base class formats its message with "%", and this one may hold any text.
         super().__init__(status)
-        self.text, self.why = text, why
+        self.text = text
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import Any
 
-from workbench.jupyter.server.registered_runs import Refused
+from workbench.base.errors import RunError
 from workbench.launchers.launched import launch_environment_of
 from workbench.launchers.processes import child_environment
 from workbench.store.folder import RunFolder
@@ -25,6 +25,10 @@ PATIENCE_SECONDS = 90.0
 _at_once = asyncio.Semaphore(2)
 
 
+class CannotStart(RuntimeError):
+    """The server could not start it, which says nothing about a kernel."""
+
+
 async def workbench(folder: RunFolder, verb: str, *arguments: str) -> dict[str, Any]:
     """Run one verb of the command line on a run; returns what it says with ``--json``.
 
@@ -34,11 +38,12 @@ async def workbench(folder: RunFolder, verb: str, *arguments: str) -> dict[str, 
         *arguments: further ones, none of which a page may choose but as the value of an option (``--set=...``).
 
     Raises:
-        Refused: the request makes no sense (400), it was launched on another machine (409), or the process failed.
+        RunError: the request makes no sense.
+        CannotStart: it was launched on another machine, or the process failed.
     """
     if (state := read_state(folder)).elsewhere:
         here = socket.gethostname()
-        raise Refused(409, f"run '{folder.id}' was trained on {state.host}, and this server is on {here}")
+        raise CannotStart(f"run '{folder.id}' was trained on {state.host}, and this server is on {here}")
     python, settings = launch_environment_of(folder)
     command = [python, "-P", "-m", "workbench", verb, folder.id, f"--runs={folder.path.parent}", "--json", *arguments]
     async with _at_once:
@@ -52,16 +57,16 @@ async def workbench(folder: RunFolder, verb: str, *arguments: str) -> dict[str, 
                 env=child_environment(**settings),
             )
         except (OSError, ValueError) as error:
-            raise Refused(500, f"{python} cannot be started: {error}") from None
+            raise CannotStart(f"{python} cannot be started: {error}") from None
         try:
             out, errors = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
         except TimeoutError:
             # Left to its end: killed half-way, it would leave a half-made run behind.
-            raise Refused(504, f"`workbench {verb}` still runs after {PATIENCE_SECONDS:g} s; look again") from None
+            raise CannotStart(f"`workbench {verb}` still runs after {PATIENCE_SECONDS:g} s; look again") from None
     if process.returncode == 0:
         return _object(out)
     # 2: the request's fault (see the command line's exit codes).
-    raise Refused(400 if process.returncode == 2 else 500, _why(errors.decode("utf-8", "replace"), python))
+    raise (RunError if process.returncode == 2 else CannotStart)(_why(errors.decode("utf-8", "replace"), python))
 
 
 def _object(out: bytes) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 // The server extension (workbench/server) as a page uses it: for news while the kernel has none, and for requests to
 // runs. Where the extension is missing (another front end, disabled) everything goes through the kernel alone.
 
-import { FINAL } from "./format.js";
 import { unseal } from "./wire.js";
 
 const API = "workbench/api";
@@ -17,6 +16,9 @@ const FEED_EVERY_MS = 300;
 const LOOK_EVERY_MS = 1000;
 // Three periods of the kernel's thread: what it is about to say itself needs no resync afterwards.
 const PRECEDENCE_MS = 300;
+
+/** States after which no other answer comes. */
+export const DONE = ["done", "refused", "late"];
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
@@ -43,8 +45,13 @@ export function xsrfOf(cookies) {
   return /(?:^|;\s*)_xsrf=([^;]*)/.exec(cookies)?.[1] ?? "";
 }
 
-function refusal({ body }) {
-  return { state: "refused", text: body.message ?? "", error: true, reason: body.reason ?? "" };
+/** What was answered; null where the extension is not there, or not for us. */
+async function jsonOf(response) {
+  try {
+    return response?.ok ? await response.json() : null;
+  } catch {
+    return null;
+  }
 }
 
 /** Questions and requests to the extension. */
@@ -70,7 +77,7 @@ export class Server {
    */
   async runs(most = null) {
     const response = this.usable ? await this.#ask(most === null ? "runs" : `runs?most=${most}`) : null;
-    return response?.ok ? response.json() : null;
+    return jsonOf(response);
   }
 
   /** @returns {Promise<{header: object, block: DataView} | null>} null when it cannot tell */
@@ -86,79 +93,39 @@ export class Server {
   /**
    * Asks a run for something and waits for its answer.
    * @param {string | undefined} name of the run here
-   * @param {object} request as workbench/client/steering.py reads it
+   * @param {object} request as workbench/client/steering.py has it, answers too
    * @param {(answer: object) => void} said called when the run was asked, and when it has begun
-   * @returns {Promise<object | null>} the last answer, {state, text, error, reason, time}; null: ask the kernel
+   * @param {boolean} leaving the page goes away
+   * @returns {Promise<object | null>} the last answer; null: ask the kernel
    */
-  async control(name, request, said = () => {}) {
-    const path = `runs/${name}/control`;
-    const found = await this.#post(name, path, request);
-    if (!found?.ok) return found && refusal(found);
-    said({ state: "asked", text: "", error: false });
-    return this.#answer(`${path}/${found.body.request}`, request.verb, said);
-  }
-
-  /** Claims, renews, takes over or lets go of a run's lease; null: ask the kernel. `leaving`: the page goes away. */
-  async lease(name, request, leaving = false) {
-    const found = await this.#post(name, `runs/${name}/lease`, request, { keepalive: leaving });
-    if (!found?.ok) return found && refusal(found);
-    return { state: "done", text: "", error: false, lease: found.body.lease };
-  }
-
-  /**
-   * Starts a process: `resume` after an end, or `fork`.
-   * @returns {Promise<object | null>} as `control`, with `made` for a fork; `failed`: why the server could not, which
-   *   says nothing about the kernel
-   */
-  async start(name, verb, request) {
-    const found = await this.#post(name, `runs/${name}/${verb}`, request, {}, true);
-    if (!found) return null;
-    // 409: the run was trained elsewhere. Neither that nor a server without torch keeps a kernel from starting it.
-    if (!found.ok) return found.status === 400 ? refusal(found) : { failed: found.body.message };
-    const { body } = found;
-    if (verb !== "fork") return { state: "done", text: body.text, error: false };
-    return { state: "done", text: body.text, error: false, made: body };
-  }
-
-  /** Status and JSON of an answer; null where the extension is not there, or not for us. */
-  async #post(name, path, body, options = {}, starts = false) {
+  async steer(name, request, said = () => {}, leaving = false) {
     if (!name || !this.usable) return null;
-    const response = await this.#ask(path, { method: "POST", body: JSON.stringify(body), ...options });
-    if (!response || [403, 404].includes(response.status) || (response.status >= 500 && !starts)) return null;
-    try {
-      const answer = await response.json();
-      return { ok: response.ok && !answer.refused, status: answer.refused ?? response.status, body: answer };
-    } catch {
-      return null;
-    }
+    const path = `runs/${name}/steer`;
+    const answer = await jsonOf(await this.#ask(path, { method: "POST", body: JSON.stringify(request), keepalive: leaving }));
+    if (answer?.state !== "asked") return answer;
+    said(answer);
+    return this.#answer(`${path}/${answer.request}`, said);
   }
 
-  async #answer(path, verb, said) {
+  async #answer(path, said) {
     const until = this.now() + BEGIN_WITHIN_MS;
     let known = "";
     let begun = false;
     while (!this.closed && (begun || this.now() < until)) {
       // The server holds the question until there is an answer: none is a glance of the page late.
-      const response = await this.#ask(`${path}?${new URLSearchParams({ wait: String(WAIT_SECONDS), said: known })}`);
-      const found = response?.ok ? await response.json() : {};
-      const { text, time } = found;
-      if (found.answered && found.done !== null) return { state: found.done ? "done" : "refused", text, time, error: !found.done };
-      if (found.answered && !known) {
-        known = "accepted";
-        said({ state: known, text, time, error: false });
-      }
-      if (response?.ok) begun = Boolean(found.answered) && found.status !== "stalled";
-      if (FINAL.includes(found.status)) return { state: "refused", text: `${verb}: the run ended before it answered`, error: true, reason: "ended" };
+      const answer = await jsonOf(await this.#ask(`${path}?${new URLSearchParams({ wait: String(WAIT_SECONDS), said: known })}`));
+      if (DONE.includes(answer?.state)) return answer;
+      if (answer?.state === "accepted" && !known) said(answer), (known = answer.state);
+      if (answer) begun = answer.under_way;
       // A server that has trouble is left in peace for a moment.
-      await this.rest(response?.ok ? GLANCE_MS : TROUBLE_MS);
+      await this.rest(answer ? GLANCE_MS : TROUBLE_MS);
     }
-    return { state: "late", text: `${verb}: no answer yet; the request stands`, error: false };
+    return { state: "late", text: "no answer yet; the request stands" };
   }
 
   async #ask(path, options = {}) {
     const headers = { "X-XSRFToken": xsrfOf(this.cookies()) };
-    // A refusal is an answer: as an error it would stand in the console.
-    if (options.body) Object.assign(headers, { "Content-Type": "application/json", "X-Workbench-Refusals": "1" });
+    if (options.body) headers["Content-Type"] = "application/json";
     try {
       const response = await this.fetch(`${this.base}${API}/${path}`, { credentials: "same-origin", cache: "no-store", ...options, headers });
       // In JSON the extension itself says 404: of a run that is gone, and the others are still there.

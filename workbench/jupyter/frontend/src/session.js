@@ -123,8 +123,8 @@ export class Session {
   }
 
   #receive(header, buffers) {
-    // What answers a request of this page, or of another one, is for whoever asked.
-    if (header.type === "notice") return this.steering.heard(header) ? this.#tell() : this.#tell(header);
+    if (header.type === "answer") return this.steering.heard(header), this.#tell();
+    if (header.type === "notice") return this.#tell(header);
     if (header.type === "detail" && header.ask < 0) return this.#whole(header, buffers?.[0]);
     const { changed, resync } = this.store.receive(header, buffers?.[0], Date.now());
     if (resync) this.ask(true);

@@ -2,6 +2,7 @@
 // kernel; and the lease that keeps two pages from steering against each other. No elements here.
 
 import { duration, FINAL } from "./format.js";
+import { DONE } from "./server.js";
 
 const RENEW_MS = 10000;
 // Whoever has left the panel open for this long and done nothing lets others in: programs and other tabs of their own.
@@ -10,7 +11,6 @@ const IDLE_MS = 60000;
 const KERNEL_MS = 4000;
 // While a run is carrying something out, the seconds are counted aloud.
 const COUNT_MS = 1000;
-export const DONE = ["done", "refused", "late"];
 
 /** "evaluate: held-out loss 5.43", "evaluate: evaluating on held-out tokens, about 12 s; 5 s so far". */
 export function answerInWords(what, { state, text, seconds }) {
@@ -70,6 +70,9 @@ export function newController(random = (bytes) => crypto.getRandomValues(bytes))
   return [...random(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+const SENT = { state: "sent", text: "", error: false };
+const withError = (said) => (answer) => said({ error: answer.state === "refused", ...answer });
+
 const OF_PAGE = Symbol.for("workbench.controller");
 
 /** The name of this page: one for all its views, which come in bundles of their own. */
@@ -92,7 +95,7 @@ export class Steering {
     this.closed = false;
     this.waiting = new Map();
     this.held = new Map();
-    this.tokens = 0;
+    this.asked = 0;
   }
 
   /**
@@ -104,32 +107,27 @@ export class Steering {
    *   or late
    */
   async request(run, { verb, path, value, hold = false, takeOver = false }, said) {
-    const asked = { verb, controller: this.controller };
+    const ended = verb === "resume" && FINAL.includes(run.status.status);
+    const asked = ended ? { verb: "restart" } : { verb, controller: this.controller, ...(hold && { hold }), ...(takeOver && { take_over: true }) };
     if (path !== undefined) Object.assign(asked, { path, value });
-    if (hold) asked.hold = true;
-    if (takeOver) asked.take_over = true;
     const tell = this.#counting((answer) => {
       if (hold && DONE.includes(answer.state) && answer.reason !== "leased") this.#holds(run.id);
       said(answer);
     });
-    tell({ state: "sent", text: "", error: false });
-    const starts = verb === "resume" && FINAL.includes(run.status.status);
-    const name = this.nameOf(run.id);
-    const answer = starts ? await this.server.start(name, "resume", {}) : await this.server.control(name, asked, tell);
-    await this.#orKernel(answer, { type: "control", run: run.id, ...asked }, tell);
-    if (starts) this.stirred(run.id);
+    tell(SENT);
+    await this.#ask(run, asked, tell);
+    if (ended) this.stirred(run.id);
   }
 
   /** A new run from a checkpoint; the last answer has `made`: its run, name, step and what began afresh. */
   async fork(run, step, edits, said) {
-    said({ state: "sent", text: "", error: false });
-    const body = { edits, ...(step === null ? {} : { step }) };
-    await this.#orKernel(await this.server.start(this.nameOf(run.id), "fork", body), { type: "fork", run: run.id, ...body }, said);
+    said(SENT);
+    await this.#ask(run, { verb: "fork", edits, ...(step === null ? {} : { step }) }, said);
   }
 
   /** What a fork would change. Only a kernel knows recipes; without one the answer never comes. */
   tryFork(run, step, edits, said) {
-    this.#kernel({ type: "try_fork", run: run.id, edits, ...(step === null ? {} : { step }) }, said);
+    this.#kernel(run, { verb: "try_fork", edits, ...(step === null ? {} : { step }) }, withError(said));
   }
 
   /** Steer a run that somebody else steers. */
@@ -142,7 +140,7 @@ export class Steering {
 
   /** Let go of a run: its panel was closed, or the page leaves. */
   release(run, leaving = false) {
-    if (this.held.delete(run.id)) this.#lease(run, { release: true }, () => {}, leaving);
+    if (this.held.delete(run.id)) this.#lease(run, { verb: "release" }, () => {}, leaving);
   }
 
   /** Somebody works in the panel of a run. */
@@ -163,13 +161,11 @@ export class Steering {
     }
   }
 
-  /** An answer of the kernel; true when it was for this page. */
-  heard(notice) {
-    const said = this.waiting.get(notice.token);
-    if (!said) return Boolean(notice.token);
-    if (DONE.includes(notice.state)) this.waiting.delete(notice.token);
-    said(notice);
-    return true;
+  /** An answer of the kernel, perhaps to another page. */
+  heard(answer) {
+    const said = this.waiting.get(answer.id);
+    if (DONE.includes(answer.state)) this.waiting.delete(answer.id);
+    said?.(answer);
   }
 
   /** The page goes: nobody waits for answers any more. */
@@ -196,32 +192,29 @@ export class Steering {
     this.held.set(id, { touched: this.now(), renewed: this.now() });
   }
 
-  async #lease(run, more, said, leaving = false) {
-    const body = { controller: this.controller, ...more };
-    const answer = await this.server.lease(this.nameOf(run.id), body, leaving);
-    await this.#orKernel(answer, { type: "lease", run: run.id, ...body }, said);
+  #lease(run, more, said, leaving = false) {
+    return this.#ask(run, { verb: "lease", controller: this.controller, ...more }, said, leaving);
   }
 
   /** The server's answer; the kernel's where the server has none, or could not. */
-  async #orKernel(answer, message, said) {
-    if (answer && !answer.failed) return said(answer);
+  async #ask(run, request, said, leaving = false) {
+    const tell = withError(said);
+    const answer = await this.server.steer(this.nameOf(run.id), request, tell, leaving);
+    if (answer && answer.state !== "failed") return tell(answer);
+    const why = answer ? `the server could not: ${answer.text}; ` : "";
     return new Promise((done) => {
-      const why = answer?.failed ? `the server could not: ${answer.failed}; ` : "";
-      this.#kernel(message, (each) => {
-        said(each);
-        if (DONE.includes(each.state)) done();
-      }, why);
+      this.#kernel(run, request, (each) => (tell(each), DONE.includes(each.state) && done()), why);
     });
   }
 
-  #kernel(message, said, why = "") {
-    const token = `${this.controller}-${(this.tokens += 1)}`;
+  #kernel(run, request, said, why = "") {
+    const id = `${this.controller}-${(this.asked += 1)}`;
     let heard = false;
-    this.waiting.set(token, (answer) => {
+    this.waiting.set(id, (answer) => {
       heard = true;
       said(answer);
     });
     this.later(() => heard || said({ state: "waiting", text: `${why}the kernel has not answered; it may be in a long cell`, error: Boolean(why) }), KERNEL_MS);
-    this.send({ ...message, token });
+    this.send({ type: "steer", id, run: run.id, ...request });
   }
 }

@@ -1,6 +1,7 @@
 // What became of a verb that several runs were asked for, and of runs that gave way to others, as one line. Pure.
 
-import { answerInWords, DONE } from "../steering.js";
+import { DONE } from "../server.js";
+import { answerInWords } from "../steering.js";
 
 // More words than this nobody reads in one line.
 const MOST_PARTS = 4;

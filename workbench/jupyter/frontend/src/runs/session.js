@@ -86,7 +86,7 @@ export class Session {
     } else if (message.type === "said") {
       this.answered = Math.max(this.answered, message.request ?? 0);
       this.said = message;
-    } else if (message.type === "notice") this.steering.heard(message);
+    } else if (message.type === "answer") this.steering.heard(message);
     else return;
     this.#changed();
   }

@@ -253,8 +253,7 @@ class Monitor {
 
   #heard(notice) {
     if (notice.figure) return this.#opened(notice.figure);
-    if (notice.run === undefined) return this.note(notice.text, notice.error);
-    return this.table.notice(notice.run, notice.text, notice.error);
+    return this.note(notice.text, notice.error);
   }
 
   /** A line above the plots: what became of a request; of a run it goes with the next change of its state. */

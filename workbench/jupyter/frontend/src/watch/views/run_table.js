@@ -71,11 +71,6 @@ export class RunTable {
     for (const other of this.rows) if (other !== row) other.steer.makeRoom();
   }
 
-  /** Says something of one run (its id). */
-  notice(id, text, error) {
-    (this.rows.find(({ run }) => run.id === id) ?? this.rows[0])?.notice(text, error);
-  }
-
   close() {
     for (const row of this.rows) row.close();
   }

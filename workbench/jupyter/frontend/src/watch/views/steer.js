@@ -7,7 +7,8 @@ import { short } from "../../format.js";
 import { icon } from "../icons.js";
 import { brief, editsOf, forkStep, legalInWords, NEWEST, read, textOf } from "../knobs.js";
 import { Question } from "../../question.js";
-import { answerInWords, DONE, heldByOther, leaseInWords, outlived } from "../../steering.js";
+import { DONE } from "../../server.js";
+import { answerInWords, heldByOther, leaseInWords, outlived } from "../../steering.js";
 
 const CHECK_AFTER_MS = 350;
 let panels = 0;
