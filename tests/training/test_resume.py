@@ -18,6 +18,7 @@ import torch
 from tests.training.conftest import LiveRun
 from workbench.base.errors import DataError
 from workbench.choices.choice import registry
+from workbench.choices.data import Mixture
 from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe
 from workbench.recipes.recipe_hash import recipe_hash
@@ -307,3 +308,32 @@ def test_resume_in_every_phase_of_the_objective_and_at_the_border(tiny: Recipe, 
         assert found["score"]["kind"] == "masked-only"
         assert ["next_token_loss" in point["scores"] for point in found["points"]] == [True, True]
     assert whole.telemetry.series("masked_rows")[1] == parts.telemetry.series("masked_rows")[1]
+
+
+def test_a_mixture_whose_parts_leave_resumes_bit_for_bit(tiny: Recipe, live: Live, tmp_path: Path) -> None:
+    """Stopped while weights move and after a part has left; each part's tokens and held-out loss are on record."""
+    text = Path(tiny.data.paths[0]).read_text(encoding="utf-8").splitlines(keepends=True)
+    for name, lines in (("a", text[:300]), ("b", text[300:])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+    source = {name: {"kind": "files", "paths": [str(tmp_path / f"{name}.jsonl")]} for name in "ab"}
+    shared = {name: getattr(tiny.data, name) for name in ("tokenizer", "sequence_length", "batch_size")}
+    weight = {"kind": "linear", "start": 3.0, "end": 1.0}
+    parts_of = [{"name": "a", "source": source["a"], "weight": weight},
+                {"name": "b", "source": source["b"], "weight": 2.0, "epochs": 0.5}]  # fmt: skip
+    recipe = tiny.with_(data=Mixture(parts=parts_of, span_tokens=10_240, heldout_fraction=0.2, **shared))
+    whole, parts = live(recipe), live(recipe)
+    straight = train(whole)
+    assert train(parts, stop_at=4).step == 4
+    assert train(parts, resume=True, stop_at=15).step == 15
+    assert_same(straight, train(parts, resume=True))
+    names = [f"data.{what}/{name}" for what in ("tokens", "epochs") for name in "ab"]
+    for name in ("loss", *names):
+        assert whole.telemetry.series(name) == parts.telemetry.series(name), name
+    assert sum(whole.telemetry.series(f"data.tokens/{name}")[1][-1] for name in "ab") == 20 * 16 * 32
+    epochs = whole.telemetry.series("data.epochs/b")[1]
+    assert 0.48 < epochs[-1] <= 0.5
+    assert epochs[-1] == epochs[-2], "the part has left"
+    (last,) = [point["scores"] for point in read_evaluations(whole.folder)["points"] if point["step"] == 20]
+    both = [last[f"heldout_loss/{name}"] for name in "ab"]
+    mean = sum(score["value"] * score["count"] for score in both) / sum(score["count"] for score in both)
+    assert mean == pytest.approx(last["heldout_loss"]["value"])

@@ -99,12 +99,14 @@ def launch(
 
 
 def _check_prepared(recipe: Recipe) -> None:
-    """Refuse text that the objective cannot use, where it was prepared already; else its trainer does."""
-    if recipe.objective.reads_text:
+    """Refuse text that cannot be used, or is too short, where it was prepared already; else its trainer does."""
+    if recipe.objective.reads_text or recipe.data.limited:
         from workbench.choices.data.prepare import is_prepared, prepare
 
         if is_prepared(recipe.data):
-            recipe.objective.check_data(prepare(recipe.data, say=lambda line: None))
+            prepared = prepare(recipe.data, say=lambda line: None)
+            recipe.objective.check_data(prepared)
+            recipe.data.check_budget(prepared, recipe)
 
 
 def unused_name(name: str, root: Path) -> str:

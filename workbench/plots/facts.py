@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from workbench.base.text import UNKNOWN, count, decimal
-from workbench.store.evaluations import LABELS, benchmark_scores, is_part, score_label
+from workbench.store.evaluations import LABELS, PART_LOSS, benchmark_scores, is_part, score_label
 from workbench.store.measured import (
     bits_per_byte,
     heldout_loss,
@@ -46,9 +46,9 @@ def facts(view: RunView) -> dict[str, str]:
         "parameters": count(parameters),
         **{
             score_label(name, score): f"{decimal(score.value, 4)} at step {step:,}"
-            + (f" over {score.count:,} tokens" if name in LABELS else "")
+            + (f" over {score.count:,} tokens" if name in LABELS or name.startswith(PART_LOSS) else "")
             for name, (step, score) in benchmark_scores(view.scores).items()
-            if not is_part(name)
+            if not is_part(name) or name.startswith(PART_LOSS)
         },
     }
 

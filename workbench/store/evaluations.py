@@ -15,7 +15,7 @@ from typing import Any, Literal
 from workbench.base.errors import RunError
 from workbench.base.json_lines import finite
 from workbench.store.folder import RunFolder, read_object, write_json
-from workbench.telemetry.quantities import SCALARS
+from workbench.telemetry.quantities import scalar
 from workbench.telemetry.streams import number
 
 SCHEMA = 2
@@ -23,6 +23,8 @@ UNITS = {"accuracy": "share", "f1": "F1", "matthews": "correlation", "spearman":
 """Units of the scores of tasks."""
 HELDOUT_LOSS, BITS_PER_BYTE = "heldout_loss", "bits_per_byte"
 SEEN_LOSS, UNSEEN_LOSS = "heldout_loss_seen", "heldout_loss_unseen"
+PART_LOSS = "heldout_loss/"
+"""Beginning of the score of a part of a mixture; its name follows."""
 LABELS = {
     SEEN_LOSS: "held-out loss, three tokens seen in training",
     UNSEEN_LOSS: "held-out loss, three tokens not seen in training",
@@ -132,7 +134,7 @@ def is_part(name: str) -> bool:
 
 def score_label(name: str, score: Measured) -> str:
     """Return the title of a score with its unit, as tables head its row; one without a title goes by its name."""
-    title = LABELS.get(name) or (SCALARS[name].title if name in SCALARS else name)
+    title = LABELS.get(name) or scalar(name).title
     return f"{title} ({score.unit})"
 
 

@@ -11,7 +11,7 @@ serves both themes. Runs differ by dash as well, so that a picture survives a bl
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -229,6 +229,12 @@ QUANTITIES = (
         per_layer=True,
     ),
 )
+OF_PARTS = {
+    "heldout_loss": Quantity("", "held-out loss of", "on the held-out text of one part of a mixture", unit="nats"),
+    "data.tokens": Quantity("", "tokens read of", "of one part of a mixture, since the run began"),
+    "data.epochs": Quantity("", "epochs of", "passes over the training text of one part of a mixture"),
+}
+"""Scalars of each part of a mixture, by what stands before the ``/`` and the part's name."""
 SCALARS = {quantity.name: quantity for quantity in QUANTITIES if not quantity.per_layer}
 PER_LAYER = {quantity.name: quantity for quantity in QUANTITIES if quantity.per_layer}
 PARTS = {quantity.name.removesuffix("_ms"): quantity.colour for quantity in QUANTITIES if quantity.colour}
@@ -245,6 +251,9 @@ def scalar(name: str) -> Quantity:
         >>> scalar("lr").label, scalar("memory_gib").label, scalar("depth.theta").label
         ('learning rate', 'peak memory (GiB)', 'depth.theta')
     """
+    of, _, part = name.partition("/")
+    if part and of in OF_PARTS:
+        return replace(OF_PARTS[of], name=name, title=f"{OF_PARTS[of].title} {part}")
     return SCALARS.get(name) or Quantity(name, name, "a knob of the recipe that changes while the run trains")
 
 

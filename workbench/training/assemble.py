@@ -144,14 +144,14 @@ def row_order(recipe: Recipe, prepared: PreparedData) -> RowOrder:
         DataError: the training split holds fewer tokens than one row.
     """
     order = recipe.data.row_order(prepared, recipe.seed)
-    arranged: RowOrder = recipe.objective.arrange(order, prepared.vocabulary)
-    return arranged
+    return order.arranged(lambda rows: recipe.objective.arrange(rows, prepared.vocabulary))
 
 
 def heldout_set(recipe: Recipe, prepared: PreparedData) -> HeldoutSet:
     """What models of a recipe are scored on."""
     tokens, causal = recipe.budget.evaluation_tokens, recipe.objective.causal
-    return HeldoutSet.of(prepared.heldout, prepared.vocabulary, tokens, causal=causal)
+    parts = {name: part.heldout for name, part in prepared.parts.items()}
+    return HeldoutSet.of(prepared.heldout, prepared.vocabulary, tokens, causal=causal, parts=parts)
 
 
 def build_model(recipe: Recipe, architecture: Architecture, vocabulary: Vocabulary, engine: Engine) -> TrainingModel:

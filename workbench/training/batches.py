@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -43,11 +45,13 @@ class StepBatch(NamedTuple):
             a method ``to(device)``; a :class:`Batch` where the data are the recipe's.
         tokens: real ones in all of them.
         span: s_eff, tokens: what attention has to look at per token (see ``flops.attention_span``).
+        read: of a mixture, tokens and epochs of each part after this step, by the name in telemetry.
     """
 
     parts: list[Any]
     tokens: int
     span: float = 0.0
+    read: Mapping[str, float] = MappingProxyType({})
 
 
 class Steps(Protocol):
@@ -83,7 +87,8 @@ def step_batch(order: RowOrder, first: int, shape: StepShape, ranks: Ranks = Ran
     starts = range(first, first + shape.rows, shape.part_rows)
     parts = [order.batch(np.arange(start, start + shape.part_rows)[ranks.rank :: ranks.size]) for start in starts]
     # Equal numbers of tokens per part, so the mean over parts is the mean over tokens.
-    return StepBatch(parts, shape.tokens, sum(attention_span(part.documents_BT) for part in parts) / len(parts))
+    span = sum(attention_span(part.documents_BT) for part in parts) / len(parts)
+    return StepBatch(parts, shape.tokens, span, order.read(first + shape.rows))
 
 
 class Prefetch:

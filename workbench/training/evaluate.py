@@ -27,7 +27,7 @@ from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.objectives.text_baselines import text_baselines, with_windows
 from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe
-from workbench.store.evaluations import BITS_PER_BYTE, HELDOUT_LOSS, LABELS, SEEN_LOSS, UNSEEN_LOSS, Measured
+from workbench.store.evaluations import BITS_PER_BYTE, HELDOUT_LOSS, LABELS, PART_LOSS, SEEN_LOSS, UNSEEN_LOSS, Measured
 from workbench.store.folder import RunFolder, read_object
 from workbench.telemetry.baselines import SCORE_TITLES, References, learned_briefly
 from workbench.telemetry.streams import number
@@ -114,6 +114,7 @@ def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Eval
     scored, seen_S = len(heldout.scored_S), heldout.seen_S
     assert len(nats_S) == scored, "each scored token stands in one row"
     windows = None if seen_S is None else (_mean(nats_S[seen_S]), _mean(nats_S[~seen_S]))
+    second |= {f"{PART_LOSS}{name}": Measured(*_nats(nats_S[part_S])) for name, part_S in heldout.parts.items()}
     second |= {name: Measured(part / max(1.0, of), "share", int(of), "higher") for name, (part, of) in shares.items()}
     return Evaluation(_mean(nats_S)[0] or 0.0, heldout.tokens, scored, int(heldout.bytes_S.sum()), second, windows)
 
@@ -121,6 +122,11 @@ def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Eval
 def _mean(nats: np.ndarray) -> tuple[float | None, int]:
     """Mean and number; None for no token."""
     return (float(nats.mean()) if len(nats) else None), len(nats)
+
+
+def _nats(nats: np.ndarray) -> tuple[float | None, str, int]:
+    mean, count = _mean(nats)
+    return mean, "nats", count
 
 
 def _second_score(name: str, trained: TrainedModel, plan: LayerPlan, heldout: HeldoutSet) -> dict[str, Measured]:

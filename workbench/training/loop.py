@@ -133,7 +133,7 @@ class Training:
                     loss=result.loss(),
                     metrics=result.metrics(),
                     grad_norm=norm,
-                    knobs=knobs,
+                    knobs=knobs | dict(batch.read),
                     times=times,
                     layers=layers,
                     layers_run=sum(sum(plan.runs) for plan in result.plans) / len(result.plans),

@@ -72,6 +72,7 @@ class RecipeTask:
         try:
             self._prepared = prepare(self._recipe.data, say=say)
             self._recipe.objective.check_data(self._prepared)
+            self._recipe.data.check_budget(self._prepared, self._recipe)
         except DataError as error:
             way_on = (
                 "; to train on, the run needs its text again; to evaluate, export or report it, its folder is enough"

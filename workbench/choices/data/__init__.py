@@ -5,6 +5,7 @@ from workbench.choices.data.embedded import Embedded
 from workbench.choices.data.examples import Examples
 from workbench.choices.data.files import Files
 from workbench.choices.data.hugging_face import HuggingFace
+from workbench.choices.data.mixture import Mixture, Part
 from workbench.choices.data.tuning_text import TuningText
 
-__all__ = ["Data", "Embedded", "Examples", "Files", "HuggingFace", "TuningText"]
+__all__ = ["Data", "Embedded", "Examples", "Files", "HuggingFace", "Mixture", "Part", "TuningText"]

@@ -129,6 +129,10 @@ class Data(Choice):
         """
         return (((), text) for text in self.documents())
 
+    def corpora(self) -> dict[str, Data]:
+        """The corpora that are split each by itself, by name: of a mixture its parts, else this one alone."""
+        return {"": self}
+
     def collect(self, say: Say) -> None:
         """Harvest or fetch what :meth:`documents` will read, where that takes long; nothing to do for local files."""
 
@@ -143,6 +147,18 @@ class Data(Choice):
             DataError: the training split holds fewer tokens than one row.
         """
         return RowOrder(prepared.train, self.longest, seed, self.order.arrange(prepared))
+
+    @property
+    def limited(self) -> bool:
+        """Return whether the text ends: :meth:`check_budget` then looks at how many tokens a run will read."""
+        return False
+
+    def check_budget(self, prepared: PreparedData, recipe: Any) -> None:
+        """Refuse prepared text that ends before the budget of a recipe, where its tokens are known.
+
+        Raises:
+            DataError: says after how many tokens it ends.
+        """
 
     def heldout_documents(self) -> Iterator[str] | None:
         """Documents of a held-out set of its own, or None to split ``documents`` by a fixed rule."""

@@ -126,6 +126,14 @@ class RowOrder:
             return self
         return RowOrder(self.store, sequence_length, self.seed, self.arrange)
 
+    def arranged(self, arrange: Callable[[RowOrder], RowOrder]) -> RowOrder:
+        """The order of rows (B, T) that ``arrange`` makes of this one; of a mixture's parts, of each."""
+        return arrange(self)
+
+    def read(self, sample: int) -> dict[str, float]:
+        """What telemetry says of each source's tokens before a sample; nothing where there is one source."""
+        return {}
+
     def first_sample(self, tokens: int) -> int:
         """Sample index that a run goes on with after ``tokens`` tokens: ceil(tokens / T).
 

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,14 @@ from workbench.base.errors import DataError
 from workbench.base.text import many
 from workbench.choices.data.after_steps import AfterSteps
 from workbench.choices.data.cache import MANIFEST, cache_entry, key_of, read_manifest
-from workbench.choices.data.data import Data, Say
+from workbench.choices.data.data import Data, Say, Sourced
 from workbench.choices.data.encoding import write_documents
 from workbench.choices.data.pieces import Pieces
 from workbench.choices.data.repeats import RUN_WORDS, Repeats
 from workbench.choices.data.split import RULE, choose_split, document_hash
 from workbench.choices.data.store import SPLITS, StoreWriter, open_store
 from workbench.choices.data.tokenizers.vocabulary import complete, vocabulary_of
-from workbench.choices.data.tokens import PreparedData, TokenStore, Vocabulary
+from workbench.choices.data.tokens import PreparedData, StorePart, TokenStore, Vocabulary
 from workbench.ops.remembered import FOLDER, recalled, remember
 from workbench.telemetry.streams import number
 
@@ -73,6 +74,7 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
     stores = {split: open_store(folder, split, manifest["dtype"], **manifest[split]) for split in SPLITS}
     # After the cache: the same tokens may be too few for this batch and enough for the next recipe's.
     _check_size(data, stores["train"], stores["heldout"], manifest["heldout_overlap_before"])
+    parts = _parts(data, stores, manifest)
     files = manifest["files"]
     fingerprint = {
         "key": key,
@@ -83,6 +85,7 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
         "heldout_overlap": manifest["heldout_overlap"],
         "heldout_overlap_before": manifest["heldout_overlap_before"],
         **({"preparation": manifest["preparation"]} if data.steps else {}),
+        **({"parts": {name: _sizes(part, stores) for name, part in parts.items()}} if parts else {}),
         "tokenizer_sha256": files[TOKENIZER_FILE]["sha256"],
         **{split: {**manifest[split], "sha256": files[f"{split}.ids.bin"]["sha256"]} for split in SPLITS},
     }
@@ -93,6 +96,7 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
         tokenizer_file=str(folder / TOKENIZER_FILE),
         counts_V=np.load(folder / COUNTS_FILE),
         fingerprint=fingerprint,
+        parts=parts,
     )
 
 
@@ -116,7 +120,7 @@ def training_texts(data: Data) -> Iterator[str]:
         DataError: the corpus cannot be read.
     """
     data.collect(lambda line: None)
-    return _Sides(data, lambda line: None).texts(heldout=False)
+    return _Texts(data, lambda line: None).all(heldout=False)
 
 
 def is_prepared(data: Data) -> bool:
@@ -187,12 +191,12 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
 
     data.collect(say)
     say("reading the text and splitting it, once")
-    sides = _Sides(data, say)
-    repeats = Repeats(sides.texts(heldout=True))
+    texts = _Texts(data, say)
+    repeats = Repeats(texts.all(heldout=True))
     say(f"{data.tokenizer.doing}, once")
     target = folder / TOKENIZER_FILE
     # Training documents only: a vocabulary that had seen the held-out text would flatter the held-out loss.
-    training = repeats.watch(sides.texts(heldout=False))
+    training = repeats.watch(texts.all(heldout=False))
     declared = data.tokenizer.make(training, target)
     # Tokenizers need not read all of it, or any; what the held-out text repeats must be known to the end.
     collections.deque(training, maxlen=0)
@@ -207,12 +211,15 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     say("turning the text into tokens, once")
     with ExitStack() as stack:
         train, heldout = (stack.enter_context(StoreWriter(folder, split, vocabulary.size)) for split in SPLITS)
-        write_documents(tokenizer, vocabulary, sides.texts(heldout=False), train, with_bytes=False)
-        foreign = (repeats.without(text) for text in sides.texts(heldout=True))
-        write_documents(tokenizer, vocabulary, (text for text in foreign if text), heldout, with_bytes=True)
+        ends = []
+        for name in texts.sides:
+            write_documents(tokenizer, vocabulary, texts.of(name, heldout=False), train, with_bytes=False)
+            foreign = (repeats.without(text) for text in texts.of(name, heldout=True))
+            write_documents(tokenizer, vocabulary, (text for text in foreign if text), heldout, with_bytes=True)
+            ends.append([train.documents, heldout.documents])
     np.save(folder / COUNTS_FILE, train.counts_V)
     if data.steps:
-        sides.documents.write(folder)
+        texts.documents.write(folder)
     say(
         f"{train.tokens:,} training tokens in {train.documents:,} documents, {heldout.tokens:,} held-out tokens in "
         f"{heldout.documents:,}; before its repeats were removed, {repeats.share:.2%} of the held-out text's runs of "
@@ -225,43 +232,118 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
         "dtype": train.dtype.str,
         "vocabulary": vocabulary.ids(),
         "added": added,
-        "split": sides.split.described() if sides.split else {"grain": "heldout_paths", "sources": []},
+        **texts.described(ends),
         "heldout_overlap": repeats.overlap,
         "heldout_overlap_before": repeats.share,
-        **({"preparation": sides.documents.described()} if data.steps else {}),
+        **({"preparation": texts.documents.described()} if data.steps else {}),
         **{s: {"documents": w.documents, "tokens": w.tokens} for s, w in zip(SPLITS, (train, heldout), strict=True)},
     }
 
 
-class _Sides:
-    """The documents of both sides, as often as they are asked for, after the preparation steps.
+class _Texts:
+    """The documents of all corpora of data: each is split by itself, and what one holds out none is trained on.
 
     Attributes:
-        split: the rule in force; None where the corpus brings a held-out set of its own, which no step changes.
-        documents: those that are split, or all of them training text.
+        documents: all of them, after the preparation steps. sides: of each corpus, by name.
     """
 
     def __init__(self, data: Data, say: Say) -> None:
-        self._data = data
-        own = data.heldout_documents()
-        self._own = None if own is None else {document_hash(text) for text in own}
-        self.documents = AfterSteps(data, self._own or (), say)
-        self.split = choose_split(self.documents, data.heldout_fraction) if own is None else None
+        corpora = data.corpora()
+        held = {name: each.heldout_documents() for name, each in corpora.items()}
+        own = {name: None if texts is None else {document_hash(text) for text in texts} for name, texts in held.items()}
+        self.documents = AfterSteps(data, {text for texts in own.values() for text in texts or ()}, say)
+        self.sides = {}
+        for name, each in corpora.items():
+            documents: Iterable[Sourced] = self.documents
+            if name:
+                # Without steps a part's own, lest the text of all parts is read for each.
+                documents = _Part(self.documents, name) if data.steps else AfterSteps(each, own[name] or (), say)
+            self.sides[name] = _Sides(each, own[name], documents, data.heldout_fraction)
+        # Of one corpus the split itself keeps them apart.
+        self._foreign = {document_hash(text) for text in self.all(heldout=True)} if len(corpora) > 1 else set()
+
+    def of(self, name: str, *, heldout: bool) -> Iterator[str]:
+        """Every document of one side of a corpus with text in it."""
+        texts = self.sides[name].texts(heldout=heldout)
+        if heldout or len(self.sides) == 1:
+            return texts
+        return (text for text in texts if document_hash(text) not in self._foreign)
+
+    def all(self, *, heldout: bool) -> Iterator[str]:
+        """Every document of one side, one corpus after the other."""
+        return (text for name in self.sides for text in self.of(name, heldout=heldout))
+
+    def described(self, ends: list[list[int]]) -> dict[str, Any]:
+        """Return the split for a manifest.
+
+        Args:
+            ends: documents in both splits after each corpus.
+        """
+        found = [side.described() for side in self.sides.values()]
+        return {"split": found[0]} if "" in self.sides else {"split": {"parts": found}, "parts": ends}
+
+
+class _Part:
+    """The documents of a part of a mixture after the steps of the mixture."""
+
+    def __init__(self, documents: Iterable[Sourced], name: str) -> None:
+        self._documents, self._name = documents, name
+
+    def __iter__(self) -> Iterator[Sourced]:
+        return ((names[1:], text) for names, text in self._documents if names[0] == self._name)
+
+
+class _Sides:
+    """The documents of both sides of a corpus, as often as they are asked for, after the preparation steps.
+
+    Attributes:
+        split: the rule in force; None where the corpus brings a held-out set of its own, which no step changes.
+    """
+
+    def __init__(self, data: Data, own: set[int] | None, documents: Iterable[Sourced], fraction: float) -> None:
+        self._data, self._own, self._documents = data, own, documents
+        self.split = choose_split(documents, fraction) if own is None else None
+
+    def described(self) -> dict[str, Any]:
+        """Return the rule for a manifest."""
+        return self.split.described() if self.split else {"grain": "heldout_paths", "sources": []}
 
     def texts(self, *, heldout: bool) -> Iterator[str]:
         """Every document of one side with text in it; a training document that is also held out is left out."""
         texts: Iterable[str]
         if self.split is not None:
             split = self.split
-            sided = (side for sources, text in self.documents for side in split.sides(sources, text))
+            sided = (side for sources, text in self._documents for side in split.sides(sources, text))
             texts = (side.text for side in sided if side.heldout == heldout)
         elif heldout:
             texts = self._data.heldout_documents() or ()
         else:
             # Once more: a step may have made of a document one that is held out.
             own = self._own or set()
-            texts = (text for _, text in self.documents if document_hash(text) not in own)
+            texts = (text for _, text in self._documents if document_hash(text) not in own)
         return (text for text in texts if text and not text.isspace())
+
+
+def _parts(data: Data, stores: dict[str, TokenStore], manifest: dict[str, Any]) -> dict[str, StorePart]:
+    """Return where each part of a mixture lies in the stores; refuse one that fills no row."""
+    ends = [[0, 0], *manifest.get("parts", [])]
+    names = [name for name in data.corpora() if name]
+    parts = {name: StorePart(*(range(*pair) for pair in zip(*bounds, strict=True)))
+             for name, bounds in zip(names, pairwise(ends), strict=True)}  # fmt: skip
+    for name, part in parts.items():
+        if (tokens := stores["train"].part(part.train).tokens) < data.longest:
+            what = "holds no text" if not tokens else f"holds {tokens:,} training tokens"
+            raise DataError(
+                f"data.parts: part '{name}' {what}, and one row needs {data.longest:,}; give it more text, leave it "
+                "out, or set a shorter data.sequence_length"
+            )
+    return parts
+
+
+def _sizes(part: StorePart, stores: dict[str, TokenStore]) -> dict[str, dict[str, int]]:
+    """Return documents and tokens of a part in both splits, for a fingerprint."""
+    return {split: {"documents": len(documents), "tokens": stores[split].part(documents).tokens}
+            for split, documents in part._asdict().items()}  # fmt: skip
 
 
 def _check_size(data: Data, train: TokenStore, heldout: TokenStore, repeated: float) -> None:

@@ -70,6 +70,13 @@ class TokenStore:
         """Stored documents, each framed by its [CLS] and [SEP] tokens."""
         return len(self.offsets_D1) - 1
 
+    def part(self, documents: range) -> TokenStore:
+        """The store of some documents that stand next to each other, over the same mapped tokens (N,)."""
+        offsets_D1 = self.offsets_D1[documents.start : documents.stop + 1]
+        begin, end = int(offsets_D1[0]), int(offsets_D1[-1])
+        bytes_N = None if self.bytes_N is None else self.bytes_N[begin:end]
+        return TokenStore(self.ids_N[begin:end], offsets_D1 - begin, bytes_N)
+
     def bytes_of(self, places_S: np.ndarray) -> np.ndarray:
         """Bytes of text of the tokens at some places, int64 of shape (S,); zeros where the store does not know."""
         if self.bytes_N is None:
@@ -98,6 +105,17 @@ class Batch(NamedTuple):
         return Batch(*(tensor.to(device, non_blocking=True) for tensor in self))
 
 
+class StorePart(NamedTuple):
+    """Place of one source in both splits of prepared text.
+
+    Attributes:
+        train, heldout: numbers of its documents in the split's store.
+    """
+
+    train: range
+    heldout: range
+
+
 @dataclass(frozen=True)
 class PreparedData:
     """Prepared text: both splits, the vocabulary and where all of it came from.
@@ -108,6 +126,7 @@ class PreparedData:
         tokenizer_file: path of the ``tokenizer.json`` (readable by ``tokenizers.Tokenizer.from_file``).
         counts_V: int64, occurrences of each id in the training split, special ones included.
         fingerprint: JSON-able record of sources, tokenizer, counts and hashes; written into every run.
+        parts: of a mixture, by name; empty for all other data.
     """
 
     train: TokenStore
@@ -116,3 +135,4 @@ class PreparedData:
     tokenizer_file: str
     counts_V: np.ndarray
     fingerprint: dict[str, Any] = field(default_factory=dict)
+    parts: dict[str, StorePart] = field(default_factory=dict)

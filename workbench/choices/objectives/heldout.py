@@ -9,8 +9,8 @@ around a scored token, never which tokens are scored.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ REFERENCE_LENGTH = 512
 FEWEST_TOKENS = 16_384
 """Size of the smallest part; an eighth of the usual set, so that no part costs more than that one's."""
 MASKED_SHARE = 0.15
+_PART = "part_"
 SEED = 0x5EED_0000_0000
 """Seed of the masked positions. Recipes' seeds are below 2**31, so no training mask is drawn from this stream."""
 
@@ -49,6 +50,7 @@ class HeldoutSet:
         causal: whether every next token is scored, or masked ones.
         seen_S: whether the window of three tokens around each scored one stands in the training text
             (``objectives/windows.py``); None where nobody has looked.
+        parts: of a mixture, which part each scored token is of, (S,), by the part's name; empty for all other text.
     """
 
     ids_N: np.ndarray
@@ -59,13 +61,18 @@ class HeldoutSet:
     vocabulary: Vocabulary
     causal: bool
     seen_S: np.ndarray | None = None
+    parts: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, store: TokenStore, vocabulary: Vocabulary, tokens: int, *, causal: bool) -> HeldoutSet:
+    def of(
+        cls, store: TokenStore, vocabulary: Vocabulary, tokens: int, *, causal: bool,
+        parts: Mapping[str, range] | None = None,
+    ) -> HeldoutSet:  # fmt: skip
         """The set of a held-out store.
 
         Args:
             tokens: size of the set, at most; rounded down to whole spans where the text fills one.
+            parts: of a mixture: numbers of the documents of each.
         """
         size = min(tokens, store.tokens)
         size -= size % REFERENCE_LENGTH if size >= REFERENCE_LENGTH else 0
@@ -80,7 +87,10 @@ class HeldoutSet:
         source_N = store.offsets_D1[order_D][document_N] + np.arange(size) - start_N
         ids_N = np.asarray(store.ids_N[source_N], np.int64)
         scored_S = np.flatnonzero(np.arange(size) > start_N) if causal else _masked_places(ids_N, vocabulary)
-        return cls(ids_N, document_N, start_N, scored_S, store.bytes_of(source_N[scored_S]), vocabulary, causal)
+        document_S = order_D[document_N[scored_S]]
+        part_S = {name: (document_S >= part.start) & (document_S < part.stop) for name, part in (parts or {}).items()}
+        bytes_S = store.bytes_of(source_N[scored_S])
+        return cls(ids_N, document_N, start_N, scored_S, bytes_S, vocabulary, causal, parts=part_S)
 
     def save(self, path: Path) -> None:
         """Write the set whole or not at all, in the narrowest dtypes and compressed: some 2 bytes per token.
@@ -100,6 +110,7 @@ class HeldoutSet:
         }
         if self.seen_S is not None:
             arrays["seen_S"] = np.packbits(self.seen_S)
+        arrays |= {f"{_PART}{name}": np.packbits(part_S) for name, part_S in self.parts.items()}
         np.savez_compressed(file, **arrays)
         write_bytes(path, file.getvalue())
 
@@ -121,8 +132,11 @@ class HeldoutSet:
                 # Runs of before there were windows have none.
                 bits = arrays.get("seen_S")
                 seen_S = None if bits is None else np.unpackbits(bits, count=len(scored_S)).astype(bool)
+                parts = {name.removeprefix(_PART): np.unpackbits(arrays[name], count=len(scored_S)).astype(bool)
+                         for name in arrays.files if name.startswith(_PART)}  # fmt: skip
             document_N = np.searchsorted(starts_D, np.arange(len(ids_N)), side="right") - 1
-            return cls(ids_N, document_N, starts_D[document_N], scored_S, bytes_S, vocabulary, causal, seen_S)
+            start_N = starts_D[document_N]
+            return cls(ids_N, document_N, start_N, scored_S, bytes_S, vocabulary, causal, seen_S, parts)
         # Of any kind: zipfile, zlib and numpy each have errors of their own for bytes they cannot read.
         except Exception as error:
             raise DataError(f"'{path}' is damaged: {error}") from None
@@ -144,6 +158,7 @@ class HeldoutSet:
             self, ids_N=self.ids_N[:size], document_N=self.document_N[:size], start_N=self.start_N[:size],
             scored_S=self.scored_S[:count], bytes_S=self.bytes_S[:count],
             seen_S=None if self.seen_S is None else self.seen_S[:count],
+            parts={name: part_S[:count] for name, part_S in self.parts.items()},
         )  # fmt: skip
 
     def described(self) -> dict[str, Any]:
@@ -159,7 +174,8 @@ class HeldoutSet:
     def next_tokens(self) -> HeldoutSet:
         """Return the same tokens, every one but the first of a document scored from those before it."""
         scored_S = np.flatnonzero(np.arange(self.tokens) > self.start_N)
-        return replace(self, scored_S=scored_S, bytes_S=np.zeros(len(scored_S), np.int64), causal=True, seen_S=None)
+        return replace(self, scored_S=scored_S, bytes_S=np.zeros(len(scored_S), np.int64), causal=True, seen_S=None,
+                       parts={})  # fmt: skip
 
     def batches(self, length: int, rows: int, *, shifted: bool = False) -> Iterator[tuple[Batch, Labelled]]:
         """Rows that show every scored token once, with what of its document fits, and what is to be predicted.
