@@ -12,8 +12,8 @@ import numpy as np
 
 # Shape legend: V ids of a vocabulary.
 
-_BEGIN_MARKS = ("\u0120", "\u2581")
-"""Before a word's first token: of byte-level vocabularies (a space), of SentencePiece's."""
+_BEGIN_MARKS = ("\u0120", "\u2581", " ")
+"""Before a word's first token: of byte-level vocabularies (a space), of SentencePiece's, of characters."""
 _LINE_BREAKS = ("\u010a", "\u010d", "\n", "\r")
 """As byte-level vocabularies write them, and as they are."""
 _SENTENCE_ENDS = (".", "!", "?", "\u3002", "\uff01", "\uff1f")
@@ -25,8 +25,8 @@ class Pieces:
 
     Attributes:
         names: text of each token, with marks; empty for an id without a token.
-        mark: ``\u0120`` or ``\u2581`` before the first token of a word, any other text before those that continue one
-            (``##``); empty where the vocabulary does not say.
+        mark: ``\u0120``, ``\u2581`` or a space before the first token of a word, or as that token (bytes, characters);
+            any other text before those that continue one (``##``); empty where the vocabulary does not say.
     """
 
     names: tuple[str, ...]
@@ -79,8 +79,9 @@ def _read(path: Path, changed: int) -> Pieces:
     names_of |= {each["id"]: each["content"] for each in found.get("added_tokens") or ()}
     names = tuple(names_of.get(token, "") for token in range(max(names_of, default=-1) + 1))
     prefix = model.get("continuing_subword_prefix") or ""
-    marks = (*_BEGIN_MARKS, *([prefix] if prefix else []))
-    counts = {mark: sum(name.startswith(mark) and name != mark for name in names) for mark in marks}
-    # A declared prefix is the mark, whatever else stands in the vocabulary; of two others the commoner one.
+    # Where each token is one byte or character, the mark is a token of its own.
+    counts = {mark: sum(name.startswith(mark) for name in names) for mark in _BEGIN_MARKS}
+    counts[prefix] = sum(name.startswith(prefix) and name != prefix for name in names) if prefix else 0
+    # A declared prefix is the mark, whatever else stands in the vocabulary; of the others the commonest one.
     mark = prefix if prefix and counts[prefix] else max(_BEGIN_MARKS, key=lambda each: counts[each])
     return Pieces(names, mark if counts[mark] else "")

@@ -19,7 +19,7 @@ def made(tmp_path, documents, **knobs) -> Tokenizer:
     return Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
 
 
-@pytest.mark.parametrize("algorithm", ["wordpiece", "bpe"])
+@pytest.mark.parametrize("algorithm", ["wordpiece", "bpe", "unigram"])
 def test_same_bytes_every_time(tmp_path, sentences, algorithm):
     # Letters that occur equally often and words with equal counts: every tie there is.
     documents = [*sentences(100), *(f"{chr(0x3B1 + i)}{chr(0x430 + i)} zig{i} zag{i}" for i in range(24))] * 2
@@ -30,7 +30,7 @@ def test_same_bytes_every_time(tmp_path, sentences, algorithm):
     assert len(texts) == 1
 
 
-@pytest.mark.parametrize("algorithm", ["wordpiece", "bpe"])
+@pytest.mark.parametrize("algorithm", ["wordpiece", "bpe", "unigram"])
 def test_framed_and_back(tmp_path, sentences, algorithm):
     tokenizer = made(tmp_path, sentences(200), algorithm=algorithm, vocabulary_size=512)
     assert [tokenizer.token_to_id(token) for token in SPECIAL_TOKENS] == [0, 1, 2, 3, 4]

@@ -1,8 +1,7 @@
-"""A tokenizer trained on the corpus (WordPiece or byte-level BPE)."""
+"""A tokenizer trained on the corpus (WordPiece, byte-level BPE or Unigram)."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -11,18 +10,20 @@ from pydantic import model_validator
 
 from workbench.base.errors import DataError
 from workbench.choices.choice import knob
+from workbench.choices.data.tokenizers.alphabet import COVERED_SHARE, commonest, counted
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
-from workbench.choices.data.tokenizers.vocabulary import SPECIAL_TOKENS
+from workbench.choices.data.tokenizers.unigram import WORD_START, learn_unigram
+from workbench.choices.data.tokenizers.vocabulary import SPECIAL_TOKENS, frame_documents
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SMALLEST_BYTE_LEVEL = 320
-_WORD_START = "\u2581"
+_WITH_BYTES = {"bpe": "byte-level BPE", "unigram": "Unigram with bytes"}
+
 SAMPLE_CHARACTERS_PER_ID = 1500
 """Text a vocabulary is learned from, at most, for each of its ids: more changes only its rarest entries and costs time
 (12 million characters for 8,192 ids, 46 million for 30,528)."""
-COVERED_SHARE = 0.9999
 DOCUMENT_CHARACTERS = 1_000_000
 """Most of one document that is read: one huge file must not decide the vocabulary."""
 
@@ -32,7 +33,9 @@ class TrainedTokenizer(TokenizerChoice):
 
     doing: ClassVar[str] = "learning the vocabulary"
     kind: Literal["trained"] = "trained"
-    algorithm: Literal["wordpiece", "bpe"] = knob("wordpiece", "WordPiece (BERT) or byte-level BPE (GPT-2, RoBERTa)")
+    algorithm: Literal["wordpiece", "bpe", "unigram"] = knob(
+        "wordpiece", "WordPiece (BERT), byte-level BPE (GPT-2, RoBERTa) or Unigram with bytes (T5, ALBERT)"
+    )
     vocabulary_size: int = knob(8192, "ids, padded to a multiple of 64", unit="ids", ge=64, le=1 << 20, scale="log")
     lowercase: bool = knob(True, "lowercase and strip accents first (WordPiece only)")
     training_documents: int = knob(
@@ -41,10 +44,10 @@ class TrainedTokenizer(TokenizerChoice):
 
     @model_validator(mode="after")
     def _room_for_bytes(self) -> TrainedTokenizer:
-        if self.algorithm == "bpe" and self.vocabulary_size < SMALLEST_BYTE_LEVEL:
+        if self.algorithm != "wordpiece" and self.vocabulary_size < SMALLEST_BYTE_LEVEL:
             raise ValueError(
-                f"vocabulary_size {self.vocabulary_size} is too small for byte-level BPE: 256 bytes and "
-                f"{len(SPECIAL_TOKENS)} special tokens come first; use at least {SMALLEST_BYTE_LEVEL}, or the "
+                f"vocabulary_size {self.vocabulary_size} is too small for {_WITH_BYTES[self.algorithm]}: 256 bytes "
+                f"and {len(SPECIAL_TOKENS)} special tokens come first; use at least {SMALLEST_BYTE_LEVEL}, or the "
                 "algorithm 'wordpiece'"
             )
         return self
@@ -71,8 +74,11 @@ class TrainedTokenizer(TokenizerChoice):
                 "the corpus is empty: no training document has text to learn a vocabulary from; check data.paths and "
                 "data.field, if it has them, or lower data.heldout_fraction"
             )
-        tokenizer = _wordpiece(self, sample) if self.algorithm == "wordpiece" else _byte_level(self, sample)
-        _frame_documents(tokenizer)
+        if self.algorithm == "unigram":
+            tokenizer = learn_unigram(sample, self.vocabulary_size)
+        else:
+            tokenizer = _wordpiece(self, sample) if self.algorithm == "wordpiece" else _byte_level(self, sample)
+        frame_documents(tokenizer)
         # Not the library's own save: its errors are bare exceptions, which a full disk could not be told by.
         target.write_text(tokenizer.to_str(), encoding="utf-8")
         return {}
@@ -112,26 +118,27 @@ def _wordpiece(choice: TrainedTokenizer, sample: list[str]) -> Tokenizer:
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
     normalizer = normalizers.BertNormalizer(lowercase=choice.lowercase, strip_accents=choice.lowercase)
-    sample = [normalizer.normalize_str(text.replace(_WORD_START, " ")) for text in sample]
+    sample = [normalizer.normalize_str(text.replace(WORD_START, " ")) for text in sample]
     # Every letter takes two ids (alone and as a continuation), so the alphabet may fill a quarter of the vocabulary.
-    alphabet = _commonest_letters(sample, min(1000, choice.vocabulary_size // 4))
+    counts = counted(sample, lambda letter: not letter.isspace())
+    alphabet = commonest(counts, min(1000, choice.vocabulary_size // 4), COVERED_SHARE)
     learner = Tokenizer(models.BPE())
     learner.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.Metaspace(_WORD_START, prepend_scheme="always")]
+        [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.Metaspace(WORD_START, prepend_scheme="always")]
     )
     trainer = trainers.BpeTrainer(
         vocab_size=choice.vocabulary_size,
         min_frequency=2,
-        initial_alphabet=[_WORD_START, *alphabet],
+        initial_alphabet=[WORD_START, *alphabet],
         # One more for the mark of a word's start.
         limit_alphabet=len(alphabet) + 1,
         show_progress=False,
     )
     learner.train_from_iterator(sample, trainer, length=len(sample))
     learned = sorted(learner.get_vocab().items(), key=lambda item: item[1])
-    merged = (token for token, _ in learned if len(token.removeprefix(_WORD_START)) > 1)
+    merged = (token for token, _ in learned if len(token.removeprefix(WORD_START)) > 1)
     names = [*SPECIAL_TOKENS, *alphabet, *(f"##{letter}" for letter in alphabet)]
-    names += (token[1:] if token.startswith(_WORD_START) else f"##{token}" for token in merged)
+    names += (token[1:] if token.startswith(WORD_START) else f"##{token}" for token in merged)
     # Letters as continuations were not part of what was learned: the rarest merges make room for them.
     vocabulary = {name: number for number, name in enumerate(names[: choice.vocabulary_size])}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
@@ -140,27 +147,6 @@ def _wordpiece(choice: TrainedTokenizer, sample: list[str]) -> Tokenizer:
     tokenizer.decoder = decoders.WordPiece(prefix="##")
     tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
     return tokenizer
-
-
-def _commonest_letters(sample: list[str], count: int) -> list[str]:
-    """The commonest characters that are not white space, in the order of their code points; ties go to the lowest.
-
-    As few as cover ``COVERED_SHARE`` of the text: a thousand letters of other scripts, each seen now and then, would
-    take two thousand ids from whole words.
-    """
-    counts: Counter[str] = Counter()
-    for text in sample:
-        counts.update(text)
-    ranked = sorted((c for c in counts if not c.isspace()), key=lambda c: (-counts[c], c))
-    missing = sum(counts[c] for c in ranked)
-    enough = missing * (1 - COVERED_SHARE)
-    kept = []
-    for letter in ranked[:count]:
-        if missing <= enough:
-            break
-        kept.append(letter)
-        missing -= counts[letter]
-    return sorted(kept)
 
 
 def _byte_level(choice: TrainedTokenizer, sample: list[str]) -> Tokenizer:
@@ -178,13 +164,3 @@ def _byte_level(choice: TrainedTokenizer, sample: list[str]) -> Tokenizer:
     )
     tokenizer.train_from_iterator(sample, trainer, length=len(sample))
     return tokenizer
-
-
-def _frame_documents(tokenizer: Tokenizer) -> None:
-    """Make the file usable by itself: ``encode`` of anyone who loads it gives ``[CLS] tokens [SEP]``."""
-    from tokenizers import processors
-
-    special = [(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=special
-    )

@@ -64,6 +64,16 @@ def complete(tokenizer: Tokenizer, declared: Mapping[str, str] = EMPTY) -> list[
     return missing
 
 
+def frame_documents(tokenizer: Tokenizer) -> None:
+    """Make one of our own tokenizers usable by itself: ``encode`` gives ``[CLS] tokens [SEP]``."""
+    from tokenizers import processors
+
+    special = [(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=special
+    )
+
+
 def vocabulary_of(tokenizer: Tokenizer, requested: int = 0, declared: Mapping[str, str] = EMPTY) -> Vocabulary:
     """The vocabulary of a completed tokenizer.
 
