@@ -14,7 +14,6 @@ import torch
 from tokenizers import Tokenizer
 
 from tests.choices.tasks.shared_tasks import FOLDER
-from workbench.base.errors import DataError, RecipeError
 from workbench.choices.data import Files
 from workbench.choices.data.pieces import Pieces
 from workbench.choices.data.prepare import prepare
@@ -23,7 +22,6 @@ from workbench.choices.data.tokenizers.vocabulary import SPECIAL_TOKENS, vocabul
 from workbench.choices.data.tokens import Batch
 from workbench.choices.objectives.corruption import Corruption
 from workbench.models.export import frames_documents
-from workbench.recipes.recipe import Recipe
 
 EXACT = {
     "bytes": ByteTokenizer(),
@@ -95,29 +93,6 @@ def test_whole_samples_come_back_and_are_learned_from(tmp_path: Path, name: str)
 def test_wordpiece_in_lower_case_loses_what_its_card_says(tmp_path: Path) -> None:
     tokenizer = made(TrainedTokenizer(vocabulary_size=300), tmp_path, LEARNED_FROM)
     assert tokenizer.decode(tokenizer.encode("The  CAT.").ids) == "the cat."
-
-
-def test_bytes_are_numbered_in_order(tmp_path: Path) -> None:
-    tokenizer = made(ByteTokenizer(), tmp_path, [])
-    text = "A é 好"
-    assert tokenizer.encode(text, add_special_tokens=False).ids == [5 + byte for byte in text.encode()]
-    assert all(tokenizer.decode([5 + byte]) == chr(byte) for byte in range(128))
-    assert vocabulary_of(tokenizer, ByteTokenizer().asked_size()).size == 320
-
-
-def test_characters_are_those_of_the_text_and_the_rest_is_split_or_unknown(tmp_path: Path) -> None:
-    documents = ["abba cab\n"] * 3
-    split = made(CharacterTokenizer(), tmp_path, documents)
-    assert split.encode("cab é", add_special_tokens=False).tokens == ["c", "a", "b", " ", "<0xC3>", "<0xA9>"]
-    unknown = made(CharacterTokenizer(rest="unknown", vocabulary_size=64), tmp_path, documents)
-    assert unknown.get_vocab_size() == len(SPECIAL_TOKENS) + len(set(documents[0]))
-    assert unknown.encode("cab é", add_special_tokens=False).tokens == ["c", "a", "b", " ", "[UNK]"]
-    many = [chr(0x4E00 + i % 300) for i in range(900)]
-    assert made(CharacterTokenizer(rest="unknown", vocabulary_size=64), tmp_path, many).get_vocab_size() == 64
-    with pytest.raises(DataError, match="no training document"):
-        made(CharacterTokenizer(), tmp_path, [])
-    with pytest.raises(RecipeError, match=r"300 is too small: 256 bytes .*use at least 320"):
-        Recipe(data={"kind": "embedded", "tokenizer": {"kind": "characters", "vocabulary_size": 300}})
 
 
 @pytest.mark.parametrize("kind", EXACT)
