@@ -81,8 +81,8 @@ class Lattice:
         place_N = np.arange(len(found.word_C) + len(words)) - np.repeat(first_W, found.lengths_W + 1)
         order_E = np.lexsort((begin_E, end_E, place_N[end_E]))
         levels = np.cumsum(np.bincount(place_N[end_E]))
-        edges = (each[order_E] for each in (begin_E, end_E, piece_E))
-        return cls(first_W, first_W + found.lengths_W, *edges, levels)
+        begin_E, end_E, piece_E = begin_E[order_E], end_E[order_E], piece_E[order_E]
+        return cls(first_W, first_W + found.lengths_W, begin_E, end_E, piece_E, levels)
 
     def keep(self, kept_P: np.ndarray) -> Lattice:
         """Return the lattice without the edges of some pieces, bool (P,); the others keep their numbers."""

@@ -109,7 +109,8 @@ def _words(sample: list[str], letters: set[str]) -> dict[str, int]:
     for word, count in found.items():
         for part in stretch.findall(word) if stretch else ():
             counts[part] += count
-    kept, characters = {}, 0
+    kept: dict[str, int] = {}
+    characters = 0
     for word in sorted(counts, key=lambda word: (-counts[word], word)):
         characters += len(word)
         if kept and characters > MOST_CHARACTERS:
