@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench.choices.data.cutting import batched, cut
 
-# Shape legend: C bytes of texts, W words, G runs of 13 words.
+# Shape legend: C bytes of texts, W words, G runs of words.
 
 RUN_WORDS = 13
 """As the contamination studies of large models count (Brown et al. 2020, arXiv 2005.14165, appendix C)."""
@@ -34,20 +34,21 @@ _LOWER = np.array([byte + 32 if 65 <= byte <= 90 else byte for byte in range(256
 
 
 class Runs(NamedTuple):
-    """Runs of 13 words of some texts.
+    """Runs of words of some texts.
 
     Attributes:
         hash_G: uint64, of each run. first_G: number of its first word.
-        begin_W: place of each word in the bytes of the joined texts.
+        begin_W: place of each word in the bytes of the joined texts. text_G: number of the text that each run is of.
     """
 
     hash_G: np.ndarray
     first_G: np.ndarray
     begin_W: np.ndarray
+    text_G: np.ndarray
 
 
-def runs_of(texts: Iterable[str]) -> Runs:
-    """Every run of 13 words within one text; bytes are those of UTF-8."""
+def runs_of(texts: Iterable[str], words: int = RUN_WORDS) -> Runs:
+    """Every run of ``words`` words within one text; bytes are those of UTF-8."""
     encoded = [_encoded(text) for text in texts]
     content_C = np.frombuffer(b"".join(encoded), np.uint8)
     bounds = np.cumsum([0, *map(len, encoded)])
@@ -60,13 +61,13 @@ def runs_of(texts: Iterable[str]) -> Runs:
     begins_C[first_bytes] = word_C[first_bytes]
     begin_W = np.flatnonzero(begins_C)
     hash_W = _hash_words(content_C, word_C & ~begins_C, begin_W)
-    count = max(0, len(begin_W) - RUN_WORDS + 1)
+    count = max(0, len(begin_W) - words + 1)
     hash_G = np.zeros(count, np.uint64)
-    for place in range(RUN_WORDS if count else 0):
+    for place in range(words if count else 0):
         hash_G = hash_G * _STEP + hash_W[place : place + count]
     text_W = np.searchsorted(bounds, begin_W, side="right")
-    first_G = np.flatnonzero(text_W[:count] == text_W[RUN_WORDS - 1 :]) if count else np.empty(0, np.int64)
-    return Runs(_mixed(hash_G[first_G]), first_G, begin_W)
+    first_G = np.flatnonzero(text_W[:count] == text_W[words - 1 :]) if count else np.empty(0, np.int64)
+    return Runs(_mixed(hash_G[first_G]), first_G, begin_W, text_W[first_G] - 1)
 
 
 def _hash_words(content_C: np.ndarray, inside_C: np.ndarray, begin_W: np.ndarray) -> np.ndarray:
