@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import Builder, Objective, TrainingModel
 from workbench.choices.objectives.preview import MARKS
 from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
+from workbench.ops.attention import Sight
 from workbench.recipes.recipe import Recipe
 
 # --- optimizers -----------------------------------------------------------------------------------------------------
@@ -200,25 +202,28 @@ def test_objective_sees_no_token_it_must_predict(kind: str) -> None:
     """
     model = training_model(kind)
     backbone = model.stacks()[model.predicts]
-    rows: list[Tensor] = []
-    backbone.register_forward_pre_hook(lambda module, args: rows.append(args[0].clone()))
+    calls: list[tuple[Any, ...]] = []
+    backbone.register_forward_pre_hook(lambda module, args: calls.append(args))
     batch, plan = some_batch(), LayerPlan.full(2)
     model(batch, plan, progress(0))
-    shown = rows[-1]
+    shown, wide, _, slots, sight = (*calls[-1], None, None)[:5]
+    # Several columns may stand for one place, where the call says who sees whom.
+    own = [sight] if isinstance(sight, Sight) else []
+    at = (own[0].place_BT if own else torch.arange(16).expand(4, 16)).flatten()
     with torch.no_grad():
-        states = backbone(shown, batch, plan)
+        states = backbone(shown, wide, plan, None, *own)
         for t in range(16):
             changed = batch.tokens_BT.clone()
             ordinary = changed[:, t] >= 5
             changed[ordinary, t] = 5 + (changed[ordinary, t] - 5 + 7) % 115
             model(batch._replace(tokens_BT=changed), plan, progress(0))
-            now = rows[-1]
-            differs = now != shown
-            assert not differs[:, :t].any(), "a token leaks into what stands at other positions"
-            assert not differs[:, t + 1 :].any()
-            after = backbone(now, batch, plan)
-            hidden = ~differs[:, t] & ordinary
-            torch.testing.assert_close(after[hidden], states[hidden], rtol=0, atol=1e-6)
+            now = calls[-1][0]
+            differs = (now != shown).flatten()
+            assert not differs[at != t].any(), "a token leaks into what stands at other positions"
+            after = backbone(now, wide, plan, None, *own)
+            asked = torch.arange(len(at)) if slots is None else slots
+            hidden = asked[(at[asked] == t) & ~differs[asked] & ordinary[asked // now.shape[1]]]
+            torch.testing.assert_close(after.flatten(0, 1)[hidden], states.flatten(0, 1)[hidden], rtol=0, atol=1e-6)
             if model.choice.causal:
                 torch.testing.assert_close(after[:, :t], states[:, :t], rtol=0, atol=1e-6)
 

@@ -310,6 +310,19 @@ def test_resume_in_every_phase_of_the_objective_and_at_the_border(tiny: Recipe, 
     assert whole.telemetry.series("masked_rows")[1] == parts.telemetry.series("masked_rows")[1]
 
 
+@pytest.mark.parametrize(("kind", "score"), [("hybrid", "next_token_loss"), ("masked_permuted", "permuted_loss")])
+def test_resume_where_columns_do_not_all_see_the_same(tiny: Recipe, live: Live, kind: str, score: str) -> None:
+    """Rows and orders follow from the samples: a run that was stopped ends as one that was not, scores included."""
+    recipe = tiny.with_(objective=kind, depth="progressive_drop", budget="6 steps")
+    whole, parts = live(recipe), live(recipe)
+    straight = train(whole)
+    assert train(parts, stop_at=3).step == 3
+    assert_same(straight, train(parts, resume=True))
+    found = [read_evaluations(run.folder)["points"] for run in (whole, parts)]
+    assert [point["scores"] for point in found[0]] == [point["scores"] for point in found[1]]
+    assert found[0][-1]["scores"][score]["unit"] == "nats"
+
+
 def test_a_mixture_whose_parts_leave_resumes_bit_for_bit(tiny: Recipe, live: Live, tmp_path: Path) -> None:
     """Stopped while weights move and after a part has left; each part's tokens and held-out loss are on record."""
     text = Path(tiny.data.paths[0]).read_text(encoding="utf-8").splitlines(keepends=True)

@@ -6,6 +6,7 @@ Every implementation has one signature and one result; they differ in speed only
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -14,12 +15,38 @@ from torch import Tensor
 from workbench.base.errors import RecipeError, check_known
 from workbench.ops.dropout import dropped
 
-# Shape legend: B rows, H heads, T query positions, S key positions, E width of a head.
+# Shape legend: B rows, H heads, T query positions, S key positions, E width of a head, P places of a row.
 
 Attention = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 
 
-def document_bias(documents_BT: Tensor, causal: bool | Tensor, dtype: torch.dtype) -> Tensor:
+class Sight(NamedTuple):
+    """Who sees whom in rows (B, T) of which several columns stand for one place.
+
+    Attributes:
+        sees_BTT: bool, whether a column (second axis) may see another (last axis) of its document; one at least.
+        place_BT: int64, the place 0 .. P - 1 that a column stands for: its position is told by that. The first P
+            columns are the places in their order.
+        places: P.
+    """
+
+    sees_BTT: Tensor
+    place_BT: Tensor
+    places: int
+
+    def between(self, values_BHPP: Tensor) -> Tensor:
+        """Return numbers of pairs of places, (B or 1, H, P, P), for pairs of columns, (B, H, T, T)."""
+        rows, columns = self.place_BT.shape
+        place_BT1 = self.place_BT[:, :, None].expand(rows, columns, self.places)
+        values_BHPP = values_BHPP.expand(rows, -1, -1, -1)
+        heads = values_BHPP.shape[1]
+        # (B, H, P, P) -> (B, H, T, P) -> (B, H, T, T)
+        values_BHTP = values_BHPP.gather(2, place_BT1[:, None].expand(-1, heads, -1, -1))
+        place_B1T = self.place_BT[:, None, None, :].expand(rows, heads, columns, columns)
+        return values_BHTP.gather(3, place_B1T)
+
+
+def document_bias(documents_BT: Tensor, causal: bool | Tensor | Sight, dtype: torch.dtype) -> Tensor:
     """Return what attention logits gain so that a position sees its own document only (and its past, if causal).
 
     Built once per batch and shared by all layers and heads. A position always sees itself, so no row of logits is
@@ -27,7 +54,7 @@ def document_bias(documents_BT: Tensor, causal: bool | Tensor, dtype: torch.dtyp
 
     Args:
         documents_BT: (B, T) integer index of the document piece of each position.
-        causal: attend to the past and oneself only; by row, bool (B,), where rows differ.
+        causal: attend to the past and oneself only; by row, bool (B,), where rows differ; or who sees whom.
         dtype: precision of the attention logits.
 
     Returns:
@@ -35,7 +62,9 @@ def document_bias(documents_BT: Tensor, causal: bool | Tensor, dtype: torch.dtyp
     """
     # (B, 1, T, 1) == (B, 1, 1, T) -> (B, 1, T, T); the 1 broadcasts over heads.
     sees_B1TT = documents_BT[:, None, :, None] == documents_BT[:, None, None, :]
-    if causal is not False:
+    if isinstance(causal, Sight):
+        sees_B1TT &= causal.sees_BTT[:, None]
+    elif causal is not False:
         length = documents_BT.shape[1]
         past_TT = torch.ones(length, length, dtype=torch.bool, device=documents_BT.device).tril_()
         sees_B1TT &= past_TT if causal is True else past_TT | ~causal[:, None, None, None]

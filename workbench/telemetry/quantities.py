@@ -129,6 +129,7 @@ QUANTITIES = (
     Quantity("masked_rows", "loss of masked rows", "of hidden tokens, over the rows read from both sides", unit="nats"),
     Quantity("causal_rows_accuracy", "accuracy of causal rows", "share of next tokens that are guessed right"),
     Quantity("masked_rows_accuracy", "accuracy of masked rows", "share of hidden tokens that are guessed right"),
+    Quantity("permuted_loss", "held-out loss in order", "of hidden tokens, one after another", unit="nats"),
     Quantity("ahead_1", "loss of the next token", "without those of further tokens; lower is better", unit="nats"),
     *(
         Quantity(f"ahead_{ahead}", f"loss {ahead} tokens ahead", "before its weight; lower is better", unit="nats")

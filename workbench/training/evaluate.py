@@ -115,7 +115,10 @@ def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Eval
     assert len(nats_S) == scored, "each scored token stands in one row"
     windows = None if seen_S is None else (_mean(nats_S[seen_S]), _mean(nats_S[~seen_S]))
     second |= {f"{PART_LOSS}{name}": Measured(*_nats(nats_S[part_S])) for name, part_S in heldout.parts.items()}
-    second |= {name: Measured(part / max(1.0, of), "share", int(of), "higher") for name, (part, of) in shares.items()}
+    for name, (part, of) in shares.items():
+        # Of a loss, which is a sum of nats, a mean.
+        loss, value = name.endswith("_loss"), part / max(1.0, of)
+        second[name] = Measured(value, "nats", int(of)) if loss else Measured(value, "share", int(of), "higher")
     return Evaluation(_mean(nats_S)[0] or 0.0, heldout.tokens, scored, int(heldout.bytes_S.sum()), second, windows)
 
 

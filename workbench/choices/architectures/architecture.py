@@ -13,6 +13,7 @@ from workbench.choices.choice import Choice, Problem, knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.knob import bounds_of
+from workbench.ops.attention import Sight
 
 # Shape legend: B rows, T positions, D width, N chosen positions of the whole batch.
 
@@ -41,7 +42,7 @@ class Backbone(nn.Module):
         batch: Batch,
         plan: LayerPlan,
         rows_N: Tensor | None = None,
-        causal: bool | Tensor | None = None,
+        causal: bool | Tensor | Sight | None = None,
     ) -> Tensor:
         """Hidden states after the final norm: (B, T, D), or (N, D) of the positions ``rows_N`` alone.
 
@@ -50,7 +51,8 @@ class Backbone(nn.Module):
             plan: which blocks run, with which residual scale, and which train.
             rows_N: int64 flat positions b * T + t whose states are wanted, the same as x_BTD.flatten(0, 1)[rows_N];
                 the last block then computes its output product and feed-forward part for them only.
-            causal: attend to the past only, this time; by row, bool (B,), where rows differ; None as it was built.
+            causal: attend to the past only, this time; by row, bool (B,), where rows differ; None as it was built; or,
+                of ``Modular`` alone, which columns each column sees, of all that ``tokens_BT`` and ``batch`` have.
                 Anything else than it was built with only where :meth:`Architecture.switches_mask` says so.
         """
         raise NotImplementedError

@@ -53,11 +53,15 @@ def rotary_tables(length: int, head_dim: int, base: float = 10_000.0) -> tuple[T
 
 
 def rotate(x_BTHE: Tensor, cos_TE: Tensor, sin_TE: Tensor) -> Tensor:
-    """(B, T, H, E) -> same: turn the pairs (e, e + E/2) by their position's angles, in fp32; returns x's precision."""
+    """(B, T, H, E) -> same: turn the pairs (e, e + E/2) by their position's angles, in fp32; returns x's precision.
+
+    Args:
+        cos_TE, sin_TE: (T, E), or (B, T, E) where rows differ.
+    """
     first, second = x_BTHE.chunk(2, dim=-1)
     swapped_BTHE = torch.cat((second, first), dim=-1)
     # (T, E) -> (T, 1, E) for all heads. fp32: in bf16 the cosines of neighbouring positions are often equal.
-    return (x_BTHE * cos_TE[:, None] + swapped_BTHE * sin_TE[:, None]).to(x_BTHE.dtype)
+    return (x_BTHE * cos_TE.unsqueeze(-2) + swapped_BTHE * sin_TE.unsqueeze(-2)).to(x_BTHE.dtype)
 
 
 def alibi_slopes(heads: int) -> Tensor:

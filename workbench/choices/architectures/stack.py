@@ -15,7 +15,7 @@ from workbench.choices.architectures.positions import rotary_tables
 from workbench.choices.architectures.self_attention import BlockContext, SelfAttention
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
-from workbench.ops.attention import document_bias
+from workbench.ops.attention import Sight, document_bias
 from workbench.ops.dropout import dropped
 from workbench.ops.local_attention import banded, chunk_size, windowed
 from workbench.ops.packed_attention import PackedAttention
@@ -129,7 +129,7 @@ class Stack(Backbone):
         raise NotImplementedError
 
     def context(
-        self, tokens_BT: Tensor, batch: Batch, dense: bool = False, causal: bool | Tensor | None = None
+        self, tokens_BT: Tensor, batch: Batch, dense: bool = False, causal: bool | Tensor | Sight | None = None
     ) -> BlockContext:
         """Return the values that the blocks share on this batch: biases (B, H or 1, T, T) and rotary tables (T, E).
 
@@ -141,9 +141,12 @@ class Stack(Backbone):
         Raises:
             RecipeError: rows are longer than the model was built for.
         """
-        length, causal = self._length(batch), self.causal if causal is None else causal
-        past = causal is True
-        rotation = (self.cos[:length], self.sin[:length]) if self.rotary else None
+        causal = self.causal if causal is None else causal
+        sight = causal if isinstance(causal, Sight) else None
+        length, past = self._length(batch, causal), causal is True
+        # Columns that stand for a place are turned as it is.
+        places = slice(length) if sight is None else sight.place_BT
+        rotation = (self.cos[places], self.sin[places]) if self.rotary else None
         # Only where a layer reads them: a compiled block would take one more input for nothing.
         tokens = tokens_BT if any(a.values is not None for a in self._attentions()) else None
         if self.packed is not None and not dense:
@@ -153,24 +156,25 @@ class Stack(Backbone):
         bias = self.bias(batch, causal)
         if self.position_bias is not None:
             # One sum per batch, not one per layer.
-            bias = bias + self.position_bias(batch.positions_BT, tokens_BT == self.cls).to(bias.dtype)
+            added = self.position_bias(batch.positions_BT[:, :length], tokens_BT[:, :length] == self.cls).to(bias.dtype)
+            bias = bias + (added if sight is None else sight.between(added))
         return BlockContext(bias, rotation, self._local(bias, causal), past, None, tokens)
 
-    def bias(self, batch: Batch, causal: bool | Tensor | None = None) -> Tensor:
+    def bias(self, batch: Batch, causal: bool | Tensor | Sight | None = None) -> Tensor:
         """Mask of packed documents, (B, 1, T, T), in the precision of the logits.
 
         Raises:
             RecipeError: rows are longer than the model was built for.
         """
-        self._length(batch)
+        self._length(batch, causal)
         device = batch.documents_BT.device.type
         # A wider mask would widen every sum of shape (B, H, T, T) with it.
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else self.embedding.weight.dtype
         return document_bias(batch.documents_BT, self.causal if causal is None else causal, dtype)
 
-    def _length(self, batch: Batch) -> int:
-        """T, checked."""
-        length = batch.documents_BT.shape[1]
+    def _length(self, batch: Batch, causal: bool | Tensor | Sight | None) -> int:
+        """T, checked; of columns that stand for places, the number of these."""
+        length = causal.places if isinstance(causal, Sight) else batch.documents_BT.shape[1]
         if length > self.sequence_length:
             raise RecipeError(
                 f"rows of {length} tokens do not fit a model built for {self.sequence_length}; "
@@ -178,10 +182,11 @@ class Stack(Backbone):
             )
         return length
 
-    def _local(self, bias_BHTT: Tensor, causal: bool | Tensor) -> Tensor | None:
+    def _local(self, bias_BHTT: Tensor, causal: bool | Tensor | Sight) -> Tensor | None:
         """The bias of layers that see a window only, as a mask or as the band of chunks."""
         if not self.window:
             return None
+        assert not isinstance(causal, Sight), "objectives that say who sees whom refuse windows"
         if isinstance(causal, Tensor):
             past, both = (windowed(bias_BHTT, self.window, only_past) for only_past in (True, False))
             return torch.where(causal[:, None, None, None], past, both)
@@ -197,7 +202,7 @@ class Stack(Backbone):
         batch: Batch,
         plan: LayerPlan,
         rows_N: Tensor | None = None,
-        causal: bool | Tensor | None = None,
+        causal: bool | Tensor | Sight | None = None,
     ) -> Tensor:
         """Hidden states (B, T, D), or (N, D) of the positions ``rows_N``; see :class:`Backbone` for the arguments.
 

@@ -17,6 +17,7 @@ from workbench.choices.architectures.transformers_config import WAY_OUT
 from workbench.choices.architectures.transformers_layer import Pass, PlannedLayer, equal_layers
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
+from workbench.ops.attention import Sight
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -143,7 +144,7 @@ class TransformersStack(Stack):
         batch: Batch,
         plan: LayerPlan,
         rows_N: Tensor | None = None,
-        causal: bool | Tensor | None = None,
+        causal: bool | Tensor | Sight | None = None,
     ) -> Tensor:
         """Hidden states (B, T, D), or (N, D) of the positions ``rows_N``; see :class:`Backbone` for the arguments.
 

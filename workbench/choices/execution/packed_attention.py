@@ -41,10 +41,11 @@ def problems(recipe: Any) -> Iterator[Problem]:
         reasons.append(f"'flex' takes heads of at least {LEAST_HEAD} numbers, and these have {head_dim}")
     if PACKED[name].sixteen_bit and asked.precision not in ("bf16", "fp16"):
         reasons.append(f"'{name}' takes 16-bit numbers; set execution.precision to 'bf16'")
-    if not PACKED[name].by_row and recipe.objective.masks == "by_row":
-        reasons.append(
-            f"'{name}' has one mask for a whole batch, and objective '{recipe.objective.kind}' one for every row"
-        )
+    objective = recipe.objective
+    if objective.masks == "by_pair":
+        reasons.append(f"'{name}' goes by documents, and objective '{objective.kind}' says who sees whom in them")
+    if not PACKED[name].by_row and objective.masks == "by_row":
+        reasons.append(f"'{name}' has one mask for a whole batch, and objective '{objective.kind}' one for every row")
     if name == "varlen" and asked.compile_scope == "graphs":
         reasons.append("'varlen' takes as many pieces as a batch has, and 'graphs' one shape")
     yield from (Problem("execution.attention", f"{reason}; {OTHERWISE}") for reason in reasons)

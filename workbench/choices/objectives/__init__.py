@@ -6,6 +6,7 @@ from workbench.choices.objectives.classify import Classify
 from workbench.choices.objectives.diffusion import Diffusion
 from workbench.choices.objectives.hybrid import Hybrid
 from workbench.choices.objectives.masked import Masked
+from workbench.choices.objectives.masked_permuted import MaskedPermuted
 from workbench.choices.objectives.meta_controller import MetaController
 from workbench.choices.objectives.objective import Loss, Objective, TrainingModel
 from workbench.choices.objectives.phases import Phases
@@ -13,6 +14,6 @@ from workbench.choices.objectives.regress import Regress
 from workbench.choices.objectives.replaced_token import ReplacedToken
 
 __all__ = [
-    "AnswerSpan", "Causal", "Classify", "Diffusion", "Hybrid", "Loss", "Masked", "MetaController", "Objective",
-    "Phases", "Regress", "ReplacedToken", "TrainingModel",
+    "AnswerSpan", "Causal", "Classify", "Diffusion", "Hybrid", "Loss", "Masked", "MaskedPermuted", "MetaController",
+    "Objective", "Phases", "Regress", "ReplacedToken", "TrainingModel",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.causal import follows
 from workbench.choices.objectives.corruption import CPU, Corrupting, Corruption, spread
 from workbench.choices.objectives.layout import everywhere
-from workbench.choices.objectives.objective import Builder, Labelled, Loss, Objective, TrainingModel
+from workbench.choices.objectives.objective import Builder, Labelled, Loss, Masks, Objective, TrainingModel
 from workbench.choices.objectives.preview import START, Shown, row_of, shown, shown_next
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
@@ -39,7 +39,7 @@ class Hybrid(Objective):
     """
 
     kind: Literal["hybrid"] = "hybrid"
-    masks: ClassVar[Literal["built", "by_step", "by_row"]] = "by_row"
+    masks: ClassVar[Masks] = "by_row"
     shifted: ClassVar[bool] = True
     generates: ClassVar[Literal["next", "unmask"] | None] = "next"
     second_score: ClassVar[str] = "next_token_loss"

@@ -19,6 +19,9 @@ from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.preview import START, Shown, row_of
 from workbench.choices.progress import Progress
+from workbench.ops.attention import Sight
+
+Masks = Literal["built", "by_step", "by_row", "by_pair"]
 
 
 @dataclass
@@ -70,14 +73,14 @@ class Labelled(NamedTuple):
         index_N: labelled positions, as indices into the flattened (B * T) rows, rising; None for every position.
         labels_N: the true ids at those positions.
         weight_N: float32, 1 for a label that counts, 0 for a slot that only keeps the shape static.
-        causal: see the past only, in all rows or, bool (B,), in some; None as the backbone was built.
+        causal: see the past only, in all rows or, bool (B,), in some; None as the backbone was built; or who sees whom.
     """
 
     tokens_BT: Tensor
     index_N: Tensor | None
     labels_N: Tensor
     weight_N: Tensor
-    causal: bool | Tensor | None = None
+    causal: bool | Tensor | Sight | None = None
 
     def to(self, device: torch.device) -> Labelled:
         """The same on ``device``; shapes stay."""
@@ -169,6 +172,8 @@ class TrainingModel(nn.Module):
     def shares(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> dict[str, tuple[Tensor, Tensor]]:
         """Return further scores of held-out rows (B, T) by name: each a sum and the number it is a share of, 0-d.
 
+        Names of sums in nats end in ``_loss``.
+
         Args:
             batch, seen, plan: as for :meth:`heldout`.
         """
@@ -249,8 +254,8 @@ class Objective(Choice):
     causal: ClassVar[bool] = False
     # How a text is continued: token by token, by unmasking a row of [MASK], or not at all.
     generates: ClassVar[Literal["next", "unmask"] | None] = None
-    # Which mask the backbone needs: the one that it was built with, or another by step or by row of a batch.
-    masks: ClassVar[Literal["built", "by_step", "by_row"]] = "built"
+    # Which mask the backbone needs: the one that it was built with, another by step, by row, or by pair of columns.
+    masks: ClassVar[Masks] = "built"
     # Whether backbone and head over words are one network that another objective can go on with.
     one_network: ClassVar[bool] = True
     # Whether the optimizer starts anew where a phase begins.
@@ -262,7 +267,7 @@ class Objective(Choice):
 
     @property
     def added_parts(self) -> tuple[str, ...]:
-        """Names of the parts of its loss beside the first, shape () each.
+        """Names of what it adds to one head and one mean, such as parts of its loss beside the first, shape () each.
 
         Engines and optimizers that know one head and one mean refuse a recipe that has any.
         """

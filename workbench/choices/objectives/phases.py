@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from pydantic import model_validator
@@ -16,7 +16,7 @@ from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.causal import Causal
 from workbench.choices.objectives.masked import Masked
-from workbench.choices.objectives.objective import Builder, Labelled, Loss, Objective, TrainingModel
+from workbench.choices.objectives.objective import Builder, Labelled, Loss, Masks, Objective, TrainingModel
 from workbench.choices.objectives.preview import Shown
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
@@ -89,12 +89,10 @@ class Phases(Objective):
         return str(self.last.second_score)
 
     @property
-    def masks(self) -> Literal["built", "by_step", "by_row"]:  # type: ignore[override]
+    def masks(self) -> Masks:  # type: ignore[override]
         """Return ``by_step`` where parts read rows (B, T) in several ways, unless a part needs more."""
-        own = {part.masks for part in self.parts}
-        if own != {"built"}:
-            return "by_row" if "by_row" in own else "by_step"
-        return "built" if len({part.causal for part in self.parts}) == 1 else "by_step"
+        most: Masks = max((part.masks for part in self.parts), key=get_args(Masks).index)
+        return "by_step" if most == "built" and len({part.causal for part in self.parts}) > 1 else most
 
     @property
     def added_parts(self) -> tuple[str, ...]:
@@ -103,7 +101,12 @@ class Phases(Objective):
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Phases within phases, and what the parts refuse of rows (B, T) and models."""
-        yield from super().problems(recipe)
+        yield from dict.fromkeys(self._problems(recipe))
+
+    def _problems(self, recipe: Any) -> Iterator[Problem]:
+        """Those, and again where several parts have the same."""
+        if all(part.masks == "built" for part in self.parts):
+            yield from super().problems(recipe)
         for index, part in enumerate(self.parts):
             if isinstance(part, Phases):
                 yield Problem("objective.parts", f"part {index + 1} is 'phases' again; list its parts here")
@@ -111,7 +114,7 @@ class Phases(Objective):
                 yield Problem(
                     "objective.parts",
                     f"part {index + 1} is '{part.kind}', and phases share one network with one head over words; use "
-                    "'masked', 'causal', 'hybrid' or 'diffusion'",
+                    "'masked', 'causal', 'hybrid', 'diffusion' or 'masked_permuted'",
                 )
             elif getattr(part, "sentence", "none") != "none":
                 yield Problem(
@@ -119,7 +122,7 @@ class Phases(Objective):
                     f"part {index + 1} has sentence '{part.sentence}', which lays out the rows of a whole run; set it "
                     "to 'none', or train 'masked' alone",
                 )
-            elif self.masks == "built" or part.masks == "built":
+            else:
                 yield from part.problems(recipe)
 
     @property
@@ -237,6 +240,10 @@ class PhasesModel(TokenPrediction):
     def second(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> Tensor:
         """See :meth:`TrainingModel.second`: nats (N,) of the last part's second score."""
         return self.part(-1).second(batch, seen, plan)
+
+    def shares(self, batch: Batch, seen: Labelled, plan: LayerPlan) -> dict[str, tuple[Tensor, Tensor]]:
+        """See :meth:`TrainingModel.shares`: further scores of rows (B, T), as the last part has them."""
+        return self.part(-1).shares(batch, seen, plan)
 
     def token_logits(self, batch: Batch, seen: Labelled, plan: LayerPlan, *, causal: bool | None = None) -> Tensor:
         """See :meth:`TrainingModel.token_logits`; (N, V) as the last part reads."""

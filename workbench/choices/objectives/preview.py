@@ -33,6 +33,8 @@ MARKS = {
     "replaced": Mark("replaced by another token, the true one is to be predicted", "#D55E00", "\u2260"),
     "kept": Mark("stands as it is, and is to be predicted all the same", "#009E73", "="),
     "next": Mark("read; the token behind it is to be predicted", "#7848F8", "\u2192"),
+    "permuted": Mark("read as it is, but moved before what is predicted; its place is told", "#8A6D00", "\u2190"),
+    "predicted": Mark("predicted in an order that is drawn, then read by those that follow", "#D33682", "\u22ef"),
     "swapped": Mark("stands in another order, or is of another text, which is to be noticed", "#CC79A7", "\u21c4"),
 }
 """Marks by name; an objective that does something else to a token adds a line."""
