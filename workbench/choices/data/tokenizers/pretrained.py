@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from workbench.base.errors import DataError, first_line
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.local_path import hub_answers, local_path
+from workbench.choices.data.tokenizers.sentencepiece_model import read_sentencepiece
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
 from workbench.choices.data.tokenizers.vocabulary import complete, declared_tokens
 
@@ -22,16 +23,18 @@ if TYPE_CHECKING:
 _OLDER_FILES = ("vocab.*", "merges.txt", "*.model", "*token*.json")
 """Files from which transformers makes a tokenizer without a tokenizer.json."""
 _WAY_OUT = (
-    "give a folder with a tokenizer.json, the file itself or a name on the Hub, or use the tokenizer 'trained', which "
-    "needs neither"
+    "give a folder with a tokenizer.json, the file itself, a SentencePiece .model or a name on the Hub, or use the "
+    "tokenizer 'trained', which needs neither"
 )
 
 
 class PretrainedTokenizer(TokenizerChoice):
-    """A tokenizer by Hugging Face name, or from a local folder or tokenizer.json."""
+    """A tokenizer by Hugging Face name, or from a local folder, tokenizer.json or SentencePiece model."""
 
     kind: Literal["pretrained"] = "pretrained"
-    name: str = knob(..., "Hugging Face name, folder with a tokenizer.json, or the file itself", min_length=1)
+    name: str = knob(
+        ..., "Hugging Face name, folder with a tokenizer.json or a .model, or the file itself", min_length=1
+    )
 
     def problems_here(self) -> Iterator[Problem]:
         """A local path that leads to no tokenizer: only the Hub knows which names there are."""
@@ -93,9 +96,14 @@ class PretrainedTokenizer(TokenizerChoice):
 
     def _local_file(self) -> Path | None:
         path = Path(self.name).expanduser()
-        if path.is_dir() and (path / "tokenizer.json").is_file():
+        if not path.is_dir():
+            return path if path.is_file() else None
+        if (path / "tokenizer.json").is_file():
             return path / "tokenizer.json"
-        return path if path.is_file() else None
+        models = list(path.glob("*.model"))
+        # Where transformers wrote settings, it knows which of its classes shifts the numbers of the model.
+        alone = len(models) == 1 and not any(path.glob("*config.json"))
+        return models[0] if alone else None
 
     def _load(self) -> tuple[Tokenizer, dict[str, str]]:
         local = self._local_file()
@@ -103,7 +111,8 @@ class PretrainedTokenizer(TokenizerChoice):
             raise DataError(f"tokenizer {problem.message}")
         if local is None:
             return self._load_by_name()
-        return _read(local), self._declared_beside()
+        tokenizer, declared = _read(local)
+        return tokenizer, declared | self._declared_beside()
 
     def _load_by_name(self) -> tuple[Tokenizer, dict[str, str]]:
         from transformers import AutoTokenizer
@@ -116,9 +125,15 @@ class PretrainedTokenizer(TokenizerChoice):
         except (OSError, ValueError, ImportError) as error:
             # What it raises for files that are of no tokenizer ends in a list of nothing.
             why = "what it holds is no tokenizer" if isinstance(error, ValueError) else first_line(error)
+            models = sorted(Path(self.name).expanduser().glob("*.model"))
+            itself = (
+                f"name '{models[0]}' itself, for its own ids without those that a model's class adds; "
+                if models
+                else ""
+            )
             raise DataError(
                 f"tokenizer '{self.name}' is no local tokenizer.json, no folder that holds one, and cannot be had by "
-                f"name: {why}; {_WAY_OUT}"
+                f"name: {why}; {itself}{_WAY_OUT}"
             ) from None
         backend = getattr(loaded, "backend_tokenizer", None)
         if backend is None:
@@ -128,11 +143,14 @@ class PretrainedTokenizer(TokenizerChoice):
         return backend, declared_tokens(loaded.special_tokens_map)
 
 
-def _read(file: Path) -> Tokenizer:
+def _read(file: Path) -> tuple[Tokenizer, dict[str, str]]:
+    """Return the tokenizer of a file, and the special tokens that the file itself names."""
     from tokenizers import Tokenizer
 
+    if file.suffix == ".model":
+        return read_sentencepiece(file)
     try:
-        return Tokenizer.from_file(str(file))
+        return Tokenizer.from_file(str(file)), {}
     except Exception as error:  # the library raises bare Exception for every malformed file
         raise DataError(f"tokenizer file '{file}' is not a tokenizer.json: {error}") from None
 
@@ -140,7 +158,8 @@ def _read(file: Path) -> Tokenizer:
 @functools.lru_cache(maxsize=8)
 def _added(file: Path, changed: int, declared: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """Return the special tokens that preparation adds; a form asks at every key."""
-    return tuple(complete(_read(file), dict(declared)))
+    tokenizer, named = _read(file)
+    return tuple(complete(tokenizer, named | dict(declared)))
 
 
 def _not_a_tokenizer(path: Path) -> str:
