@@ -26,7 +26,7 @@ from workbench.client.launch import launch
 from workbench.client.run import Run
 from workbench.client.run_list import runs
 from workbench.launchers import fork_server
-from workbench.store.folder import RunFolder, write_json
+from workbench.store.folder import RunFolder, read_json, write_json
 from workbench.store.state import write_state
 
 KEYS = {"run", "state", "steps", "tokens", "seconds", "tokens_per_second", "heldout_loss", "unigram_entropy"}
@@ -155,6 +155,22 @@ def test_an_interrupt_stops_with_a_checkpoint(corpus: Path, root: Path, tmp_path
     (run,) = runs(root)
     assert run.status == "stopped"
     assert any(path.name.startswith("step-") for path in run.folder.checkpoints.iterdir())
+    assert processes_of(root) == []
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.process
+def test_several_processes_train_together(
+    corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = tiny_recipe(corpus, steps=8).save(tmp_path / "recipe.json")
+    asked = ["train", "--recipe", str(recipe), "--runs", str(root), "--json"]
+    assert main([*asked, "--processes", "0"]) == 2
+    assert "processes: Input should be greater than or equal to 1" in capsys.readouterr().err
+    assert main([*asked, "--processes", "2"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["state"], result["steps"]) == ("finished", 8)
+    assert read_json(Run(result["run"], root).folder.environment)["processes"] == 2
     assert processes_of(root) == []
 
 

@@ -23,12 +23,12 @@ from tests.tiny_runs import tiny_recipe, wait_until
 from workbench.client.launch import launch
 from workbench.client.run import Run
 from workbench.launchers import fork_server
+from workbench.launchers.fork_server import TRAINER
 from workbench.launchers.launched import Launched
 from workbench.launchers.local import wait_for_supervisors
 from workbench.launchers.processes import module_command
 from workbench.launchers.queue.outlook import training_now
 from workbench.launchers.queue.queue_folder import Queue
-from workbench.launchers.supervisor import TRAINER
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.state import lock_held
 

@@ -20,7 +20,8 @@ from workbench.client.run import Run
 from workbench.launchers import supervisor
 from workbench.launchers.create import begin
 from workbench.launchers.processes import module_command
-from workbench.launchers.supervisor import _record_end, _why
+from workbench.launchers.supervisor import _record_end
+from workbench.launchers.trainers import why_ended
 from workbench.store.folder import RunFolder
 from workbench.store.state import actual_status, read_state, write_state
 from workbench.telemetry.streams import read_events
@@ -164,7 +165,7 @@ def test_a_trainer_that_cannot_start_is_a_failed_run(folder: RunFolder) -> None:
     ],
 )
 def test_every_end_has_words(code: int, out_of_memory: bool, said: str) -> None:
-    assert said in _why(code, out_of_memory, True)
+    assert said in why_ended(code, out_of_memory, True)
 
 
 @pytest.mark.parametrize("repeats", [True, False])
@@ -173,7 +174,7 @@ def test_only_what_would_not_repeat_is_told_to_be_resumed(tmp_path: Path, repeat
     folder.path.mkdir()
     write_state(folder, status="running")
     with folder.lock.open("w") as lock:
-        _record_end(folder, lock.fileno(), -9, _why(-9, repeats, True), 0, repeats=repeats)
+        _record_end(folder, lock.fileno(), -9, why_ended(-9, repeats, True), repeats=repeats)
     state = read_state(folder)
     assert (state.status, state.repeats) == ("failed", repeats)
     assert ("workbench resume" in state.error) != repeats
@@ -187,7 +188,7 @@ def test_a_killed_trainer_leaves_its_last_step_and_what_a_resume_will_do(folder:
         (folder.checkpoints / "step-200").mkdir(parents=True)
         (folder.checkpoints / "step-200" / "manifest.json").touch()
     with folder.lock.open("w") as lock:
-        _record_end(folder, lock.fileno(), -9, _why(-9, False, saved), 0)
+        _record_end(folder, lock.fileno(), -9, why_ended(-9, False, saved))
     state = read_state(folder)
     assert (state.status, state.step, state.tokens) == ("failed", 270, 270 * 512)
     does = f"`workbench resume {folder.id}` goes on from its last checkpoint." if saved else (

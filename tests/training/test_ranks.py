@@ -27,7 +27,6 @@ from workbench.store.folder import read_json
 from workbench.training import checkpoint
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
-from workbench.training.together import check
 
 SIZE = 2
 
@@ -45,7 +44,8 @@ class Pair:
 
     def last_steps(self) -> set[int]:
         """Return the steps after which the processes say that they end."""
-        said = re.findall(r"process 1 of 2 ends with the run, after step (\d+)", self.run.log)
+        log = self.run.folder.log_of(1).read_text()
+        said = re.findall(r"process 1 of 2 ends with the run, after step (\d+)", log)
         return {self.run.state.step, *map(int, said[-1:])}
 
 
@@ -238,10 +238,12 @@ def test_what_one_process_alone_can_do_is_refused_before_the_first_step(tiny: Re
     assert "optimizer.kind: 'sophia' takes gradients of its own" in pair.run.state.error
     assert pair.run.telemetry.scalars == []
     with pytest.raises(RecipeError, match=r"data\.batch_rule: 'simigrad' compares gradients"):
-        check(tiny.with_(data={"batch_rule": "simigrad"}))
+        tiny.with_(data={"batch_rule": "simigrad"}).check_together(SIZE)
     with pytest.raises(RecipeError, match=r"execution\.kind: 'auto' trains in one process; use 'native'"):
-        check(tiny.with_(execution="auto"))
-    check(tiny)
+        tiny.with_(execution="auto").check_together(SIZE)
+    with pytest.raises(RecipeError, match=r"data\.batch_size: 16 rows at a time cannot be shared by 17 processes"):
+        tiny.check_together(17)
+    tiny.check_together(16)
 
 
 def test_too_few_rows_for_the_processes(tiny: Recipe) -> None:

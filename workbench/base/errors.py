@@ -39,6 +39,15 @@ class RunError(WorkbenchError):
     """A run that does not exist, or cannot carry out a request in its present state."""
 
 
+class ProcessEnded(RunError):
+    """One of the processes that train a run together has ended, so none of them can go on."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "another process of this run has ended, and its output says why; resume the run from its last checkpoint"
+        )
+
+
 class EngineError(WorkbenchError):
     """An engine whose environment is missing, half there or of other versions, or cannot be built."""
 

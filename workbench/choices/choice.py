@@ -145,6 +145,10 @@ class Choice(BaseModel):
         """Combinations with the rest of ``recipe`` that cannot work (none unless overridden)."""
         return iter(())
 
+    def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
+        """Yield why so many processes cannot train ``recipe`` together (none unless overridden)."""
+        return iter(())
+
     @classmethod
     def shared_knobs(cls, other: type[Choice]) -> tuple[str, ...]:
         """Knobs whose values stay when ``other`` gives way to this kind: those that both take from one declaration.

@@ -27,6 +27,7 @@ from workbench.store.folder import read_object
 from workbench.telemetry.profile_table import STEPS, profile_table
 
 if TYPE_CHECKING:
+    from workbench.launchers.launcher import Launcher
     from workbench.recipes.recipe import Recipe
     from workbench.store.result import Result
 
@@ -96,7 +97,7 @@ def launch(options: argparse.Namespace) -> int:
 
     with _held():
         # On stderr: stdout holds the id and nothing else.
-        run = start(_launchable(options), runs_dir=options.runs, **_queued(options))
+        run = start(_launchable(options), _launcher("local", options), options.runs, **_queued(options))
     status = run.status
     answer = {"run": run.id, "state": status, "folder": str(run.folder.path), **queue_facts(run.folder, status)}
     print(json.dumps(answer) if options.json else run.id)
@@ -112,6 +113,12 @@ def _held() -> Iterator[None]:
     finally:
         if ours:
             fork_server.release()
+
+
+def _launcher(on: str, options: argparse.Namespace) -> Launcher:
+    from workbench.launchers.launcher import launcher_named
+
+    return launcher_named(on, processes=options.processes)
 
 
 def _queued(options: argparse.Namespace) -> dict[str, Any]:
@@ -181,7 +188,7 @@ def _trained(options: argparse.Namespace) -> int:
         signal.signal(signal.SIGTERM, _interrupt)
         signal.signal(signal.SIGHUP, _interrupt)
         # Tied to this process: a foreground command that is killed must leave nothing running behind.
-        run = start(recipe, on="inline", runs_dir=options.runs, **_queued(options))
+        run = start(recipe, _launcher("inline", options), options.runs, **_queued(options))
     waiting = WaitForSpace(run)
     interrupted = _follow_to_the_end(run, options.profile, None if somebody_there(options.json) else waiting)
     from workbench.launchers.local import wait_for_supervisors  # slower to import than all that the other verbs need

@@ -132,6 +132,8 @@ def _add_training(verbs: Any) -> None:
     _add_recipe(launch)
     for starting in (train, launch):
         starting.take("--now", "skip the queue and train beside other runs (in Python: queue=False)")
+        text = "that train the run together, each on its share of every batch (default 1)"
+        starting.take("--processes N", text, type=whole("1 to 1024"), default=1)
         starting.take("--priority N", "in the queue: higher goes first", type=whole("-1000 to 1000"), default=0)
 
 

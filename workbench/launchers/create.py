@@ -228,7 +228,9 @@ def restart(folder: RunFolder, state: RunState) -> str:
             f"here; resume it there, or {SURELY_SILENT_SECONDS:.0f} s after its last sign of life"
         )
     # A run that was tied to a process that is gone goes on by itself.
-    launcher = launcher_named("local") if Launched.read(folder).on == "inline" else launcher_of(folder, again=True)
+    launcher = launcher_of(folder, again=True)
+    if launcher.kind == "inline":
+        launcher = launcher_named("local", **launcher.model_dump(exclude={"kind"}, exclude_defaults=True))
     lock = begin(folder, attempt=state.attempt + 1)
     said = [f"{read_state(folder).message}, attempt {state.attempt + 1}"]
     start(folder, lock, launcher, resume=True, say=said.append)

@@ -13,6 +13,7 @@ import psutil
 from pydantic import Field
 
 from workbench.base.errors import RunError
+from workbench.base.text import many
 from workbench.launchers import fork_server
 from workbench.launchers.launched import launch_environment_of, working_folder
 from workbench.launchers.launcher import Handle, Launcher
@@ -32,7 +33,7 @@ class Local(Launcher):
     kind: Literal["local", "inline"] = "local"
     once: ClassVar[tuple[str, ...]] = ("wait", "priority")
     queues: ClassVar[bool] = True
-    processes: int = Field(1, ge=1, description="trainers of one run")
+    processes: int = Field(1, ge=1, description="that train one run together, on CPUs")
     wait: bool = Field(True, description="wait for a turn on a busy machine; else it starts at once")
     priority: int = Field(
         0, ge=-LARGEST_PRIORITY, le=LARGEST_PRIORITY, description="among runs that wait; higher goes first"
@@ -40,10 +41,16 @@ class Local(Launcher):
 
     def check(self, recipe: Any) -> None:
         """See :meth:`Launcher.check`."""
-        if self.processes > 1:
-            raise RunError(f"processes={self.processes}: this version trains a run in one process; leave processes out")
         recipe.execution.process()
         recipe.check_here()
+        if self.processes > 1:
+            recipe.check_together(self.processes)
+            wanted, cores = self.processes * (recipe.execution.threads or 1), os.cpu_count() or 1
+            if wanted > cores:
+                raise RunError(
+                    f"processes: {self.processes} of them compute in {many(wanted, 'thread')}, and this machine has "
+                    f"{many(cores, 'core')}; use fewer, or set execution.threads lower"
+                )
 
     def submit(self, folder: RunFolder, resume: bool) -> Handle:
         """See :meth:`Launcher.submit`. The run enters the queue here, so that runs keep the order of their launches."""

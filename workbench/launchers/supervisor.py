@@ -13,13 +13,11 @@ import argparse
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 import psutil
 
@@ -27,61 +25,26 @@ from workbench.base.errors import RunError
 from workbench.base.text import escape_unprintable, sentence
 from workbench.launchers import fork_server
 from workbench.launchers.create import open_attempt
-from workbench.launchers.fork_server import TRAINER
 from workbench.launchers.launched import working_folder
-from workbench.launchers.processes import child_environment, module_command
+from workbench.launchers.processes import child_environment
 from workbench.launchers.queue.orphans import start_orphans
+from workbench.launchers.queue.ticket import Needs
 from workbench.launchers.queue.turn import ABANDONED, Turn, mark_waiting, turn_of, wait_for_turn
 from workbench.launchers.report import report
+from workbench.launchers.trainers import Starter, start_all, start_trainer, wait_for_all, why_ended
 from workbench.store import control
 from workbench.store.checkpoints import has_checkpoint
 from workbench.store.folder import RunFolder
 from workbench.store.in_process import resume_text
 from workbench.store.reached import beyond, tail
-from workbench.store.state import (
-    FINAL,
-    LOCK_VARIABLE,
-    die_with_parent,
-    lock_held,
-    process_identity,
-    read_state,
-    take_lock,
-    write_state,
-)
+from workbench.store.state import FINAL, lock_held, process_identity, read_state, take_lock, write_state
 from workbench.telemetry.streams import add_event
 
 REPORT_LIMIT_SECONDS = 300
 REPORT_VARIABLE = "WORKBENCH_REPORT"
 """``off``: no report is written at the end of a run, for many short ones whose reports nobody opens."""
-_LOG_LINES, _POLL_SECONDS = 20, 0.1
+_LOG_LINES = 20
 _TAKE_OVER_SECONDS = 20.0
-
-
-class Trainer(Protocol):
-    """A child of this process, as :class:`subprocess.Popen` is one."""
-
-    pid: int
-
-    def kill(self) -> None:
-        """End it."""
-
-    def wait(self) -> int:
-        """Return its exit code, negative after a signal."""
-
-
-class Starter(Protocol):
-    """Brings a trainer to life as a child of this process, which dies with it, in a process group of its own."""
-
-    def __call__(self, arguments: list[str], environment: dict[str, str], descriptors: dict[str, int]) -> Trainer:
-        """Start it.
-
-        Args:
-            arguments: of :data:`TRAINER`. environment: of the process.
-            descriptors: that it inherits, by the environment variable that tells it the number.
-
-        Raises:
-            OSError: the process could not be started.
-        """
 
 
 def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
@@ -243,22 +206,31 @@ def _unreaped(process: psutil.Process) -> bool:
 
 
 def _supervise(folder: RunFolder, lock: int, turn: Turn, resume: bool, left: Callable[[], bool], start: Starter) -> int:
-    kills_before, log_before = _out_of_memory_kills(), _size(folder.log)
+    processes = Needs.of(folder, {}).processes
+    kills_before, logs_before = _out_of_memory_kills(), [_size(folder.log_of(rank)) for rank in range(processes)]
     try:
         arguments = [str(folder.path), *(["--resume"] if resume else [])]
         where = {"CUDA_VISIBLE_DEVICES": turn.gpu} if turn.gpu else {}
-        worker = start(arguments, child_environment(**where), {LOCK_VARIABLE: lock})
+        trainers = start_all(start, arguments, child_environment(**where), lock, processes)
     except OSError as error:
         write_state(folder, status="failed", error=f"the trainer could not be started: {error}", exit_code=127)
         return 127
-    code, abandoned = _wait(worker, turn, left)
+
+    def abandoned() -> bool:
+        turn.keep()
+        return left()
+
+    end = wait_for_all(trainers, abandoned)
+    rank, code = end.failed or (0, end.code)
+    who = f"process {rank} of {processes}" if processes > 1 else "the trainer"
     try:
         no_memory = code == -signal.SIGKILL and _out_of_memory_kills() > kills_before
-        why = _ABANDONED if abandoned else _why(code, no_memory, has_checkpoint(folder.checkpoints))
-        _record_end(folder, lock, code, why, log_before, repeats=no_memory and not abandoned)
+        why = _ABANDONED if end.abandoned else why_ended(code, no_memory, has_checkpoint(folder.checkpoints), who)
+        words = tail(folder.log_of(rank), _LOG_LINES, logs_before[rank])
+        _record_end(folder, lock, end.code, why, words, repeats=no_memory and not end.abandoned)
     except OSError as error:
-        _log(f"supervisor: the end of the run (exit code {code}) could not be written: {error}")
-    return code
+        _log(f"supervisor: the end of the run (exit code {end.code}) could not be written: {error}")
+    return end.code
 
 
 def _ask_to_stop(folder: RunFolder) -> None:
@@ -268,35 +240,12 @@ def _ask_to_stop(folder: RunFolder) -> None:
         _log(f"supervisor: asked to end, but the trainer cannot be told: {error}")
 
 
-def start_trainer(arguments: list[str], environment: dict[str, str], descriptors: dict[str, int]) -> Trainer:
-    """Start a new process; see :class:`Starter`."""
-    return subprocess.Popen(
-        module_command(TRAINER, *arguments),
-        stdin=subprocess.DEVNULL,
-        env=environment | {variable: str(number) for variable, number in descriptors.items()},
-        pass_fds=list(descriptors.values()),
-        process_group=0,
-        # Safe here: this process has one thread.
-        preexec_fn=die_with_parent,
-    )
+def _record_end(folder: RunFolder, lock: int, code: int, why: str, words: str = "", *, repeats: bool = False) -> None:
+    """Have the state say how the run ended, unless its trainer has.
 
-
-def _wait(worker: Trainer, turn: Turn, left: Callable[[], bool]) -> tuple[int, bool]:
-    """Wait for the trainer, end what it left; its exit code (negative: a signal), whether it was ``left`` alone."""
-    abandoned = False
-    while os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
-        if left():
-            abandoned = True
-            worker.kill()
-        turn.keep()
-        time.sleep(_POLL_SECONDS)
-    # Data and compile workers share the trainer's process group; its pid is not free before the trainer is reaped.
-    with contextlib.suppress(OSError):
-        os.killpg(worker.pid, signal.SIGKILL)
-    return worker.wait(), abandoned
-
-
-def _record_end(folder: RunFolder, lock: int, code: int, why: str, log_before: int, *, repeats: bool = False) -> None:
+    Args:
+        words: the last of this attempt in the log; what an earlier one said is no news.
+    """
     if os.fstat(lock).st_nlink == 0:
         return  # the run was deleted, and nothing of it is to come back
     state = read_state(folder)
@@ -305,8 +254,7 @@ def _record_end(folder: RunFolder, lock: int, code: int, why: str, log_before: i
         # A trainer that dies while it closes down has already told how the run ended, and its files are whole.
         write_state(folder, exit_code=code)
     else:
-        # What an earlier attempt said is no news.
-        lines = [f"  {line}" for line in tail(folder.log, _LOG_LINES, log_before).splitlines() if line.strip()]
+        lines = [f"  {line}" for line in words.splitlines() if line.strip()]
         last_words = "\n".join(["\nIts last words:", *lines]) if lines else ""
         told = why if repeats else f"{why} {sentence(resume_text(folder))}"
         got = beyond(folder, state)
@@ -320,28 +268,6 @@ def _record_end(folder: RunFolder, lock: int, code: int, why: str, log_before: i
 
 
 _ABANDONED = f"{ABANDONED}, and on='inline' means that the run ends with it."
-
-
-def _why(code: int, out_of_memory: bool, saved: bool) -> str:
-    """Return why the trainer ended without saying so itself, and what helps.
-
-    Args:
-        saved: it left a checkpoint, which can be forked.
-    """
-    if code >= 0:
-        return f"the trainer ended with exit code {code} before it could say why."
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = "unknown"
-    killed = f"the trainer was killed (signal {-code}, {name})."
-    if code != -signal.SIGKILL:
-        return killed
-    advice = "lower data.batch_size, or set execution.micro_batch_size, and launch that anew"
-    advice += ", or fork with it." if saved else "."
-    if out_of_memory:
-        return f"{killed} The kernel's count of out-of-memory kills rose meanwhile: memory ran out; {advice}"
-    return f"{killed} On Linux that is most often the out-of-memory killer; if so, {advice}"
 
 
 def _log(text: str) -> None:

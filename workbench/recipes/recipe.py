@@ -209,6 +209,14 @@ class Recipe(BaseModel):
         """
         _refuse(self.problems_here())
 
+    def check_together(self, processes: int) -> None:
+        """Refuse a recipe that so many processes cannot train together.
+
+        Raises:
+            RecipeError: a choice that cannot, or too few rows.
+        """
+        _refuse(each for axis in AXES for each in getattr(self, axis).problems_together(self, processes))
+
     def check_text_here(self) -> None:
         """Refuse a recipe whose files of text or tokenizer this machine lacks.
 

@@ -91,6 +91,10 @@ class RunFolder:
         """The run id."""
         return self.path.name
 
+    def log_of(self, rank: int) -> Path:
+        """Return where a process of several that train the run together prints: ``worker-1.log`` and so on."""
+        return self.path / f"worker-{rank}.log" if rank else self.log
+
     recipe = _Part("recipe.json")
     """The recipe as it was asked for."""
     environment = _Part("environment.json")
@@ -102,7 +106,7 @@ class RunFolder:
     forecast = _Part("forecast.json")
     """The forecast, where somebody had looked before the launch; absent otherwise."""
     needs = _Part("needs.json")
-    """GPUs of which it takes one (:meth:`workbench.choices.execution.execution.Execution.gpus`); see the queue."""
+    """Processes, threads, and GPUs of which each takes one; see the queue."""
     state = _Part("state.json")
     """Status, process identity and heartbeat; replaced atomically."""
     launched = _Part("launched.json")
@@ -142,7 +146,7 @@ class RunFolder:
     heldout = _Part("heldout.npz")
     """The tokens that the run's models are scored on; absent in runs of before they were kept."""
     log = _Part("worker.log")
-    """stdout and stderr of supervisor and trainer."""
+    """stdout and stderr of supervisor and trainer, the first where several train the run together."""
     report = _Part("report.html")
     """The plots as one HTML page."""
 

@@ -130,7 +130,7 @@ class Session:
 
     @property
     def _peak_flops(self) -> float:
-        """What MFU is a share of, FLOP/s."""
+        """Return the rate that MFU is a share of, FLOP/s."""
         return float(self.environment["peak_flops"] or self.environment["gemm_flops"]) * self.ranks.size
 
     def stop(self, why: str) -> None:
@@ -199,7 +199,7 @@ class Session:
             **counted_from_now(self.engine.device, self._held_before),
         }
         write_json(self.folder.environment, environment)
-        self.status.write(device=environment["device"])
+        self.status.write(device=", ".join(filter(None, (environment["device"], str(self.ranks)))))
         return environment
 
     def _rewind(self, step: int) -> dict[str, Any]:

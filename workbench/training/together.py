@@ -1,23 +1,21 @@
 """Several processes that train one run: rank 0 is the run's session, the others take its steps with it.
 
 Everything between two steps is decided and written by rank 0: requests, evaluations, checkpoints, pauses, the end. It
-tells the others what to do, see :meth:`workbench.choices.execution.ranks.Ranks.follow`; they write nothing into the
-run's folder.
+tells the others what to do, see :meth:`workbench.choices.execution.ranks.Ranks.follow`; of the run's
+folder they write their logs alone.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.base.errors import RecipeError
-from workbench.choices.choice import Problem
+import torch
+
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.ranks import Ranks
-from workbench.choices.optimizers.optimizer import OptimizerChoice
-from workbench.choices.progress import LOOK_AHEAD, Progress
+from workbench.choices.progress import Progress
 from workbench.ops.remembered import device_name
 from workbench.recipes.recipe import Recipe
 from workbench.training import checkpoint
@@ -25,36 +23,13 @@ from workbench.training.assemble import assemble
 from workbench.training.forks import check_data
 from workbench.training.growth import enter
 from workbench.training.loop import Training
-from workbench.training.task import RecipeTask, task_of
 from workbench.training.warmup import compile_ahead
 
 
-def problems(recipe: Recipe) -> Iterator[Problem]:
-    """Yield what a recipe asks for that one process alone can do."""
-    way = "or train in one process"
-    yield from recipe.execution.problems_together()
-    if not isinstance(task_of(recipe), RecipeTask):
-        yield Problem("data.kind", f"'{recipe.data.kind}' trains in one process, which takes each example once")
-    if type(recipe.optimizer).before_step is not OptimizerChoice.before_step:
-        yield Problem(
-            "optimizer.kind",
-            f"'{recipe.optimizer.kind}' takes gradients of its own, of one process's rows; use another, {way}",
-        )
-    rule = recipe.data.batch_rule
-    if any(map(rule.compares, range(LOOK_AHEAD))):
-        yield Problem(
-            "data.batch_rule", f"'{rule.kind}' compares gradients of one process's rows; use 'as_scheduled', {way}"
-        )
-
-
-def check(recipe: Recipe) -> None:
-    """Refuse a recipe that several processes cannot train.
-
-    Raises:
-        RecipeError: names the knobs.
-    """
-    if found := list(problems(recipe)):
-        raise RecipeError("\n".join(map(str, found)))
+def share_cores(recipe: Recipe, processes: int) -> None:
+    """Give this process its share of the threads, unless the recipe says how many each has."""
+    if recipe.execution.threads is None:
+        torch.set_num_threads(max(1, torch.get_num_threads() // processes))
 
 
 @dataclass(frozen=True)
@@ -127,6 +102,7 @@ def follow(ranks: Ranks) -> None:
         signal.signal(number, signal.SIG_IGN)
     begun: Any = ranks.agree(None)
     launched = begun.launched
+    share_cores(launched, ranks.size)
     # After rank 0: what is prepared already is only read.
     prepared = prepare(launched.data, say=print)
     check_data(begun.run, begun.environment["data"], prepared.fingerprint)

@@ -1,7 +1,7 @@
 """The training process: ``python -m workbench.training.worker RUN_FOLDER [--resume]``.
 
-Several train one run together where torchrun has started them: ``torchrun --nproc-per-node 2 -m
-workbench.training.worker RUN_FOLDER``.
+Several train one run together where a supervisor has started them, or torchrun: ``torchrun --nproc-per-node 2 -m
+workbench.training.worker RUN_FOLDER``. The first prints where it was started, the others into logs of their own.
 
 Exit code 0: finished, or stopped on request; 1: failed, with the reason in ``state.json``. It never leaves a state
 behind that claims a dead run is running.
@@ -17,7 +17,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from workbench.base.errors import RunError, WorkbenchError
+from workbench.base.errors import ProcessEnded, RunError, WorkbenchError
 from workbench.base.loading import COMPILER, load, process_began
 from workbench.base.text import escape_unprintable
 from workbench.ops.free_memory import free_bytes, ran_out, wanted_bytes
@@ -53,11 +53,11 @@ def main(argv: list[str] | None = None, began: float | None = None) -> int:
     options = parser.parse_args(argv)
     escape_unprintable()
     folder = RunFolder(options.folder.absolute())
-    lock = keep_lock(folder)
-    # A supervisor starts one process, whatever its own environment says.
-    rank, size = _rank_and_size() if lock is None else (0, 1)
+    rank, size = _rank_and_size()
     if rank:
-        return _follow(rank, size)
+        return _follow(folder, rank, size)
+    lock = keep_lock(folder)
+    supervised = lock is not None
     if lock is None:
         try:
             lock = take_lock(folder)  # started without a supervisor; the kernel lets go of it when this process ends
@@ -71,8 +71,9 @@ def main(argv: list[str] | None = None, began: float | None = None) -> int:
         return _train(folder, lock, status, options, began, size)
     except BaseException as error:
         # Whatever it is, SystemExit included: a state must never say that a dead run is running. Before the log,
-        # since that may lie on a disk that is full.
-        fail(folder, status, error)
+        # since that may lie on a disk that is full. A supervisor knows which process has ended, and how.
+        if not (supervised and isinstance(error, ProcessEnded)):
+            fail(folder, status, error)
         with contextlib.suppress(OSError):
             log_failure(error, sys.stderr)
         return 1
@@ -88,11 +89,14 @@ def _rank_and_size() -> tuple[int, int]:
     return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
 
-def _follow(rank: int, size: int) -> int:
+def _follow(folder: RunFolder, rank: int, size: int) -> int:
     """Train beside rank 0, which alone keeps the run's folder; returns the exit code."""
+    with folder.log_of(rank).open("ab") as log:
+        for number in (1, 2):
+            os.dup2(log.fileno(), number)
     _keep_compiled_graphs()
     load("workbench.training.session", COMPILER)
-    from workbench.choices.execution.ranks import ProcessEnded, Ranks
+    from workbench.choices.execution.ranks import Ranks
     from workbench.training.together import follow
 
     try:
@@ -126,9 +130,10 @@ def _train(
         if size > 1:
             status.stage(f"waiting for {size - 1} more", "processes that train this run together")
             ranks = Ranks.join(0, size)
-            from workbench.training.together import check
+            from workbench.training.together import share_cores
 
-            check(recipe)
+            recipe.check_together(size)
+            share_cores(recipe, size)
         if not options.moved:
             _move(recipe.execution.process(), folder, lock, options.resume)
         # Before the session: here it is called what it is, loading.

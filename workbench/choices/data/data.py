@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+from workbench.base.text import many
 from workbench.choices.choice import Choice, Problem, knob, one_of
 from workbench.choices.data.batch_rules.as_scheduled import AsScheduled
 from workbench.choices.data.batch_rules.batch_rule import BatchRule
@@ -15,7 +16,7 @@ from workbench.choices.data.steps.step import Step
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
 from workbench.choices.data.tokenizers.trained import TrainedTokenizer
 from workbench.choices.data.tokens import PreparedData
-from workbench.choices.progress import Progress
+from workbench.choices.progress import LOOK_AHEAD, Progress
 from workbench.choices.schedules.schedule import Schedule, ScheduledInt, at, scheduled_knob
 
 Say = Callable[[str], None]
@@ -54,6 +55,18 @@ class Data(Choice):
         """Yield the problems of the batch rule and of the order."""
         yield from self.batch_rule.problems(recipe)
         yield from self.order.problems(recipe)
+
+    def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
+        """Yield a batch rule that compares gradients, and micro-batches with fewer rows than processes."""
+        if any(map(self.batch_rule.compares, range(LOOK_AHEAD))):
+            kind = self.batch_rule.kind
+            why = f"'{kind}' compares gradients of one process's rows; use 'as_scheduled', or train in one process"
+            yield Problem("data.batch_rule", why)
+        micro = recipe.execution.micro_batch_size
+        rows = min(self.fewest_rows, micro if isinstance(micro, int) else self.fewest_rows)
+        if rows < processes:
+            why = f"{many(rows, 'row')} at a time cannot be shared by {processes} processes; use more rows"
+            yield Problem("data.batch_size", why)
 
     def problems_here(self) -> Iterator[Problem]:
         """Yield, at once, what of text and tokenizer is not here and cannot be fetched; a form asks at every key."""

@@ -55,6 +55,10 @@ class Examples(Data):
         read = {name: getattr(self, name) for name in ("form", "text", "label", "limit")}
         return {"files": listing([Path(path) for path in self.paths]), **read}
 
+    def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
+        """Yield that fine-tuning cannot."""
+        yield Problem("data.kind", f"'{self.kind}' trains in one process, which takes each example once")
+
     def problems_here(self) -> Iterator[Problem]:
         """Yield the files that are not there; the tokenizer is kept in the run's folder."""
         for path in self.paths:

@@ -125,8 +125,8 @@ class Execution(Choice):
                 + (f"1..{cores}, or empty for all of them" if cores > 1 else "1, or empty for all there is"),
             )
 
-    def problems_together(self) -> Iterator[Problem]:
-        """Yield why several processes cannot train one run with this engine."""
+    def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
+        """Yield that this engine cannot; those that can say otherwise."""
         kind = self.kind  # type: ignore[attr-defined]
         yield Problem("execution.kind", f"'{kind}' trains in one process; use 'native', or train in one process")
 

@@ -66,8 +66,8 @@ class Native(SavesMemory):
         if why := refusal(self.precision, device):
             yield Problem("execution.precision", why)
 
-    def problems_together(self) -> Iterator[Problem]:
-        """See :meth:`Execution.problems_together`: on CPUs they can."""
+    def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
+        """Yield that GPUs cannot."""
         if (device := self.resolve_device().type) != "cpu":
             why = f"several processes train on CPUs, not on '{device}'; use 'cpu', or train in one process"
             yield Problem("execution.device", why)

@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from workbench.base.errors import RunError
+from workbench.base.errors import ProcessEnded, RunError
 
 Value = TypeVar("Value")
 Arguments = ParamSpec("Arguments")
@@ -21,10 +21,6 @@ JOIN = timedelta(minutes=10)
 """Processes that come later than this are not waited for."""
 # A run that is paused may stand still for months, and the other processes wait for the first.
 PATIENCE = timedelta(days=3650)
-
-
-class ProcessEnded(RunError):
-    """One of the processes that train together has ended, so none of them can go on."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +149,4 @@ def _together() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise ProcessEnded(
-            "another process of this run has ended, and its output says why; resume the run from its last checkpoint"
-        ) from error
+        raise ProcessEnded from error

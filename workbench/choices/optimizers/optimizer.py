@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -10,7 +10,7 @@ from pydantic import model_validator
 from pydantic_core import PydanticCustomError
 from torch import nn
 
-from workbench.choices.choice import Choice, knob, one_of
+from workbench.choices.choice import Choice, Problem, knob, one_of
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.progress import Progress
@@ -65,6 +65,13 @@ class OptimizerChoice(Choice):
     def passes(self) -> float:
         """Forward and backward passes of one step, on average."""
         return 1.0
+
+    def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
+        """Yield that a method cannot which takes gradients of its own, since they are of one process's rows."""
+        if type(self).before_step is not OptimizerChoice.before_step:
+            kind = self.kind  # type: ignore[attr-defined]
+            why = f"'{kind}' takes gradients of its own, of one process's rows; use another, or train in one process"
+            yield Problem("optimizer.kind", why)
 
     def before_step(
         self, made: Any, parts: Sequence[Batch], plan: Callable[[int], LayerPlan], progress: Progress, seed: int

@@ -47,9 +47,11 @@ class Needs:
         if not isinstance(threads, int) and isinstance(execution, dict):
             threads = execution.get("threads")
         processes = processes if isinstance(processes, int) and processes >= 1 else 1
+        each = threads if isinstance(threads, int) and threads >= 1 else None
         return cls(
             processes,
-            processes * (threads if isinstance(threads, int) and threads >= 1 else default_threads()),
+            # Without a word, they share the cores.
+            processes * each if each else max(processes, default_threads()),
             tuple(gpu for gpu in gpus if isinstance(gpu, str)) if isinstance(gpus, list) else (),
         )
 
