@@ -21,7 +21,7 @@ Attention = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 
 
 class Sight(NamedTuple):
-    """Who sees whom in rows (B, T) of which several columns stand for one place.
+    """Visibility in rows (B, T) of which several columns stand for one place.
 
     Attributes:
         sees_BTT: bool, whether a column (second axis) may see another (last axis) of its document; one at least.

@@ -194,7 +194,7 @@ def labelled_places(seen: Labelled) -> Tensor:
 
 
 class Corrupting:
-    """What models share that corrupt rows (B, T): the vocabulary's tables, made once for each device."""
+    """Tables of the vocabulary for models that corrupt rows (B, T), made once for each device."""
 
     vocabulary: Vocabulary
     # No buffers: derived from the vocabulary, so they have no place in a checkpoint. Replaced, never changed in place:

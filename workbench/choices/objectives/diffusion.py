@@ -22,7 +22,7 @@ from workbench.choices.progress import Progress
 RATES = 7
 """Purpose of :func:`~workbench.choices.objectives.corruption.spread`: the rate of each row."""
 SEED = 0x5EED_0000_0001
-"""Of the second score's rates and masks: recipes' seeds are below 2**31, so no training mask is among them."""
+"""Seed of the second score's rates and masks: recipes' are below 2**31, so no training mask is among them."""
 
 
 class Diffusion(Objective):

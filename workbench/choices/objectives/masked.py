@@ -74,7 +74,7 @@ class Masked(PredictsWords):
 
     @property
     def reads_text(self) -> bool:
-        """Whether :meth:`check_data` has anything to look for in rows (B, T)."""
+        """True where :meth:`check_data` looks for something in rows (B, T)."""
         return self.selection != "token" or self.sentence != "none"
 
     def arrange(self, order: RowOrder, vocabulary: Vocabulary) -> RowOrder:

@@ -11,7 +11,7 @@ from workbench.choices.data.tokens import Batch
 from workbench.choices.progress import Budget, Progress
 
 START = Progress(0, 0, 0.0, Budget())
-"""Where previews stand: at the start of a run."""
+"""Start of a run, where previews stand."""
 
 
 class Mark(NamedTuple):
