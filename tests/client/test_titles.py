@@ -76,9 +76,9 @@ def test_page_report_and_comparison_call_them_so(tmp_path: Path, capsys: pytest.
     called = ["fast · adamw", "fast · lans"]
     for track in (tracks := [Track(folder) for folder in folders]):
         track.poll()
-    header, _ = wire.snapshot(tracks, 0)
+    header, _ = wire.snapshot(tracks)
     assert [each["name"] for each in header["runs"]] == called
-    assert all(name.encode() in wire.keepsake(tracks, 0).replace(b"\\u00b7", "·".encode()) for name in called)
+    assert all(name.encode() in wire.keepsake(tracks).replace(b"\\u00b7", "·".encode()) for name in called)
     (compared,) = RunActions(tmp_path, lambda: None).perform("compare", ["a", "b"], {})
     assert compared.sheet is not None
     assert compared.sheet["title"] == "Comparison of fast · adamw, fast · lans"

@@ -18,8 +18,8 @@ export function clock(steps) {
   return [steps, Float32Array.from(steps, (s) => s / 2), Float64Array.from(steps, (s) => s * 4096), Float32Array.from(steps, (s) => s * 1e9)];
 }
 
-/** Header and block of a snapshot of one run with the given loss values at steps 1, 2, ... */
-export function snapshot(seq, losses, more = {}) {
+/** Header and block of a snapshot of one run with the given loss values at steps 1, 2, ..., up to the cursor of a number. */
+export function snapshot(number, losses, more = {}) {
   const steps = Int32Array.from(losses, (_, i) => i + 1);
   const entry = {
     id: "run-a",
@@ -38,13 +38,13 @@ export function snapshot(seq, losses, more = {}) {
     ...more,
   };
   const columns = [...clock(steps), steps, Float32Array.from(losses)];
-  return [{ type: "snapshot", seq, runs: [entry] }, block(...columns)];
+  return [{ type: "snapshot", cursor: `c${number}`, runs: [entry] }, block(...columns)];
 }
 
-/** Header and block of a delta with further losses, starting after `step`. */
-export function delta(seq, step, losses, more = {}) {
+/** Header and block of a delta with further losses, starting after `step`, from the cursor before to that of a number. */
+export function delta(number, step, losses, more = {}) {
   const steps = Int32Array.from(losses, (_, i) => step + i + 1);
   const entry = { i: 0, clock: losses.length, dense: [0], sparse: [], ...more };
   const columns = clock(steps);
-  return [{ type: "delta", seq, runs: [entry] }, block(...columns, Float32Array.from(losses))];
+  return [{ type: "delta", since: `c${number - 1}`, cursor: `c${number}`, runs: [entry] }, block(...columns, Float32Array.from(losses))];
 }

@@ -23,8 +23,7 @@ function sealed([header, block]) {
   return whole;
 }
 
-const at = (cursor, [header, block]) => [{ ...header, cursor }, block];
-const beat = (seq, cursor) => [{ type: "beat", seq, cursor }, undefined];
+const beat = (cursor) => [{ type: "beat", cursor }, undefined];
 const values = (store) => [...store.runs[0].series.get("loss").values.view()];
 
 /** For which the server holds a question, of the clock of the tests. */
@@ -74,15 +73,15 @@ test("the token is the first cookie of its name", () => {
 
 test("news are asked for from where the page stands", async () => {
   await served(
-    () => [200, sealed(at("c8", delta(8, 3, [6])))],
+    () => [200, sealed(delta(8, 3, [6]))],
     async (server, asked) => {
-      const { header, block } = await server.news(["here/run-a", "0a/run-b"], "c7", 7, ["grad_norm"]);
+      const { header, block } = await server.news(["here/run-a", "0a/run-b"], "c7", ["grad_norm"]);
       assert.equal(header.cursor, "c8");
       assert.ok(block.byteLength > 0);
       const { url } = asked[0];
       assert.equal(url.pathname, "/user/ada/workbench/api/telemetry");
       assert.deepEqual(url.searchParams.getAll("run"), ["here/run-a", "0a/run-b"]);
-      assert.deepEqual(["since", "seq", "extra"].map((name) => url.searchParams.get(name)), ["c7", "7", "grad_norm"]);
+      assert.deepEqual(["since", "extra"].map((name) => url.searchParams.get(name)), ["c7", "grad_norm"]);
     },
   );
 });
@@ -91,7 +90,7 @@ test("a server without the extension is left alone for a minute", async () => {
   await served(
     () => [404, { message: "Not Found" }],
     async (server, asked, clock) => {
-      assert.equal(await server.news(["here/run-a"], "", -1, []), null);
+      assert.equal(await server.news(["here/run-a"], "", []), null);
       assert.equal(server.usable, false);
       assert.equal(await server.steer("here/run-a", { verb: "stop" }), null, "so the kernel is asked");
       assert.equal(asked.length, 1);
@@ -122,7 +121,7 @@ test("a server that cannot be reached is asked again soon", async () => {
     throw new TypeError("Failed to fetch");
   };
   const server = new Server("http://hub.example/", { cookies: () => "", fetch, now: () => clock.time });
-  assert.equal(await server.news(["here/run-a"], "", 0, []), null);
+  assert.equal(await server.news(["here/run-a"], "", []), null);
   assert.equal(server.usable, false);
   clock.time = 3000;
   assert.equal(server.usable, true);
@@ -214,13 +213,13 @@ test("what a run has begun is waited for until it is done, however long that tak
 });
 
 test("the relay takes over when the kernel falls silent and hands back when it speaks", async () => {
-  const answers = [at("c2", delta(2, 2, [7])), beat(1, "c2"), at("c3", delta(2, 3, [6]))];
+  const answers = [delta(2, 2, [7]), beat("c2"), delta(3, 3, [6])];
   await served(
     () => [200, sealed(answers.shift())],
     async (server, asked, clock) => {
       const store = new Store();
       const relay = new Relay(store, server);
-      store.receive(...at("c1", snapshot(1, [9, 8])), clock.time);
+      store.receive(...snapshot(1, [9, 8]), clock.time);
       clock.time += 900;
       assert.equal(await relay.tick(["here/run-a"], []), false, "not silent yet");
       assert.equal(asked.length, 0);
@@ -234,9 +233,10 @@ test("the relay takes over when the kernel falls silent and hands back when it s
       assert.equal(await relay.tick(["here/run-a"], []), true);
       assert.deepEqual(values(store), [9, 8, 7, 6]);
       // The kernel is back: what it tells begins where it stopped, so it must tell everything once.
-      assert.deepEqual(store.receive(...at("k2", delta(2, 2, [7, 6])), clock.time), { changed: false, resync: true });
-      assert.deepEqual(store.receive(...at("k3", snapshot(3, [9, 8, 7, 6])), clock.time), { changed: true, resync: false });
-      assert.equal(store.receive(...at("k4", delta(4, 4, [5])), clock.time).changed, true);
+      assert.deepEqual(store.receive(...beat("c1"), clock.time), { changed: false, resync: false }, "nothing new");
+      assert.deepEqual(store.receive(...delta(2, 2, [7]), clock.time), { changed: false, resync: true });
+      assert.deepEqual(store.receive(...snapshot(4, [9, 8, 7, 6]), clock.time), { changed: true, resync: false });
+      assert.equal(store.receive(...delta(5, 4, [5]), clock.time).changed, true);
       assert.deepEqual(values(store), [9, 8, 7, 6, 5]);
       assert.equal(store.needsServer(clock.time), false);
     },
@@ -246,9 +246,9 @@ test("the relay takes over when the kernel falls silent and hands back when it s
 test("what the kernel says while the server answers goes first", async () => {
   const store = new Store();
   const clock = { time: 0 };
-  store.receive(...at("c1", snapshot(1, [9])), clock.time);
-  const fetch = async () => new Response(sealed(at("c2", delta(2, 1, [8]))));
-  const rest = async () => store.receive(...at("c2", delta(2, 1, [8])), clock.time);
+  store.receive(...snapshot(1, [9]), clock.time);
+  const fetch = async () => new Response(sealed(delta(2, 1, [8])));
+  const rest = async () => store.receive(...delta(2, 1, [8]), clock.time);
   const relay = new Relay(store, new Server("http://hub.example/", { cookies: () => "", fetch, rest, now: () => clock.time }));
   clock.time = 2000;
   assert.equal(await relay.tick(["here/run-a"], []), false);
@@ -258,7 +258,7 @@ test("what the kernel says while the server answers goes first", async () => {
 
 test("a page that was reloaded under a busy kernel starts from the server", async () => {
   await served(
-    () => [200, sealed(at("c5", snapshot(1, [9, 8])))],
+    () => [200, sealed(snapshot(5, [9, 8]))],
     async (server, asked, clock) => {
       const store = new Store();
       const relay = new Relay(store, server);
@@ -267,8 +267,8 @@ test("a page that was reloaded under a busy kernel starts from the server", asyn
       assert.equal(await relay.tick(["here/run-a"], []), true);
       assert.equal(store.live, true);
       assert.equal(asked[0].url.searchParams.has("since"), false);
-      // Its first own word, however it is numbered, takes over.
-      assert.equal(store.receive(...at("c6", snapshot(1, [9, 8, 7])), clock.time).changed, true);
+      // A kernel that was where the server is goes on from there.
+      assert.equal(store.receive(...delta(6, 2, [7]), clock.time).changed, true);
       assert.equal(store.strayed, false);
     },
   );
@@ -276,11 +276,11 @@ test("a page that was reloaded under a busy kernel starts from the server", asyn
 
 test("a run that goes on after its end is looked at again", async () => {
   await served(
-    () => [200, sealed(at("c2", delta(2, 1, [8], { status: { status: "running" } })))],
+    () => [200, sealed(delta(2, 1, [8], { status: { status: "running" } }))],
     async (server, asked, clock) => {
       const store = new Store();
       const relay = new Relay(store, server);
-      store.receive(...at("c1", snapshot(1, [9], { status: { status: "stopped" } })), clock.time);
+      store.receive(...snapshot(1, [9], { status: { status: "stopped" } }), clock.time);
       clock.time += 5000;
       assert.equal(await relay.tick(["here/run-a"], []), false, "nothing to be told");
       store.stirred(clock.time);
@@ -292,13 +292,13 @@ test("a run that goes on after its end is looked at again", async () => {
 
 test("nobody is asked about runs that have ended, or without names", async () => {
   await served(
-    () => [200, sealed(beat(1, "c"))],
+    () => [200, sealed(beat("c"))],
     async (server, asked, clock) => {
       const store = new Store();
       const relay = new Relay(store, server);
       clock.time += 5000;
       await relay.tick([], []);
-      store.receive(...at("c1", snapshot(1, [9], { status: { status: "finished" } })), clock.time);
+      store.receive(...snapshot(1, [9], { status: { status: "finished" } }), clock.time);
       clock.time += 5000;
       await relay.tick(["here/run-a"], []);
       assert.equal(asked.length, 0);

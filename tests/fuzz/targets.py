@@ -125,8 +125,9 @@ class Telemetry(Target):
             for name in ("loss", "lr", "heldout_loss"):
                 assert len(set(map(len, telemetry.series(name, x)))) == 1
         track = Track(folder)
-        while track.poll() and track.loading:
-            pass
+        track.poll()
+        while track.loading:
+            track.poll()
         if random.random() < 0.01:
             report_html([RunView.read(folder)])
 

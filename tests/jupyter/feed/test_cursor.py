@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.jupyter.live import run_folder
 from workbench.jupyter.feed import wire
-from workbench.jupyter.feed.cursor import cursor, news_since
+from workbench.jupyter.feed.cursor import DELTA_ROWS, cursor, news_since
 from workbench.jupyter.feed.track import Track
 from workbench.store.folder import RunFolder
 from workbench.store.labels import label
@@ -28,20 +28,30 @@ def test_it_gives_the_deltas_of_the_looks_in_between(folder: RunFolder, writer: 
     track.poll()
     seen = cursor([track])
     say(writer, 6, 9)
-    found = track.poll()
+    track.poll()
     told = news_since([track], seen)
     assert told is not None
-    assert (told[0].first_row, told[0].first_column) == (5, 5) == (found.first_row, found.first_column)
-    assert wire.delta([track], told, 2) == wire.delta([track], [found], 2)
+    assert (told[0].first_row, told[0].first_column) == (5, 5)
+    header, _ = wire.update([track], seen) or ({}, b"")
+    assert (header["type"], header["since"], header["cursor"]) == ("delta", seen, cursor([track]))
+    assert header["runs"][0]["clock"] == 4
 
 
 def test_one_that_is_up_to_date_gets_nothing(folder: RunFolder, writer: TelemetryWriter) -> None:
     track = Track(folder)
     say(writer, 1, 5)
     track.poll()
-    told = news_since([track], cursor([track]))
-    assert told is not None
-    assert wire.message([track], told, 1) is None
+    assert wire.update([track], cursor([track])) is None
+
+
+def test_one_that_lags_far_behind_gets_everything(folder: RunFolder, writer: TelemetryWriter) -> None:
+    track = Track(folder)
+    track.poll()
+    seen = cursor([track])
+    say(writer, 1, DELTA_ROWS + 1)
+    track.poll()
+    header, _ = wire.update([track], seen) or ({}, b"")
+    assert (header["type"], header["cursor"]) == ("snapshot", cursor([track]))
 
 
 def test_it_outlives_whoever_wrote_it(folder: RunFolder, writer: TelemetryWriter) -> None:
@@ -90,8 +100,14 @@ def test_a_changed_status_is_news(folder: RunFolder, writer: TelemetryWriter) ->
     told = news_since([track], seen)
     assert told is not None
     assert told[0].changes["step"] == 7
-    header, _ = wire.message([track], told, 1) or ({}, b"")
-    assert header["runs"][0]["status"] == track.status
+    assert "attempt" not in told[0].changes, "what stays is not told again"
+    other = Track(folder)
+    other.poll()
+    told = news_since([other], seen)
+    assert told is not None
+    assert told[0].changes == track.status, "nobody here knows what the page was told"
+    header, _ = wire.update([track], seen) or ({}, b"")
+    assert header["runs"][0]["status"]["step"] == 7
 
 
 def test_other_runs_other_extras_and_nonsense_need_everything(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tests.jupyter.live import run_folder
+from workbench.jupyter.feed.cursor import News, cursor, news_since
 from workbench.jupyter.feed.track import LAYER_COLUMNS, Track
 from workbench.store.folder import RunFolder, write_json
 from workbench.store.labels import label
@@ -15,18 +17,32 @@ from workbench.store.state import write_state
 from workbench.telemetry.streams import TelemetryWriter
 
 
+def poll(track: Track) -> News | None:
+    """Read a run; what is new to a page that has seen all before, None where it needs everything again."""
+    seen = cursor([track])
+    track.poll()
+    found = news_since([track], seen)
+    return None if found is None else found[0]
+
+
+def changes(track: Track) -> dict[str, Any]:
+    found = poll(track)
+    assert found is not None
+    return found.changes
+
+
 def test_poll_parses_only_what_is_new(folder: RunFolder, writer: TelemetryWriter) -> None:
     track = Track(folder)
-    assert track.poll().first_row == 0
     writer.scalars(1, 0.5, 100, loss=9.0)
     writer.flush()
-    assert (track.poll().first_row, list(track.steps)) == (0, [1])
+    track.poll()
+    assert list(track.steps) == [1]
     writer.scalars(2, 1.0, 200, loss=8.0)
     writer.flush()
-    news = track.poll()
-    assert (news.first_row, news.restart) == (1, False)
+    news = poll(track)
+    assert news is not None
+    assert news.first_row == 1
     assert list(track.columns.values("loss")) == [9.0, 8.0]
-    assert track.poll().first_row == 2
 
 
 def test_a_name_that_comes_late_is_nan_before_and_restarts_pages(folder: RunFolder, writer: TelemetryWriter) -> None:
@@ -36,7 +52,7 @@ def test_a_name_that_comes_late_is_nan_before_and_restarts_pages(folder: RunFold
     track.poll()
     writer.scalars(2, 1.0, 200, heldout_loss=float("inf"))
     writer.flush()
-    assert track.poll().restart
+    assert poll(track) is None
     assert [math.isnan(v) for v in track.columns.values("heldout_loss")] == [True, False]
     assert track.columns.values("heldout_loss")[1] == math.inf
     assert math.isnan(track.columns.values("loss")[1])
@@ -49,11 +65,11 @@ def test_a_new_name_restarts_pages_also_of_a_run_that_has_ended(tmp_path: Path) 
     assert (track.name, track.final) == ("recipe's", True)
     for name, called in (("mine", "mine"), ("best", "best"), ("", "recipe's")):
         label(folder, name=name)
-        assert track.poll().restart
+        assert poll(track) is None
         assert track.name == called
-        assert not track.poll().restart
+        assert poll(track) is not None
     label(folder, notes="as hoped")
-    assert not track.poll().restart
+    assert poll(track) is not None
 
 
 def test_a_run_that_has_ended_says_what_it_learned(tmp_path: Path) -> None:
@@ -61,12 +77,12 @@ def test_a_run_that_has_ended_says_what_it_learned(tmp_path: Path) -> None:
     write_state(folder, status="finished", heldout_loss=4.9)
     scored = {"score": {"kind": "masked-only", "version": 2}, "unigram_entropy": 6.5, "bigram_entropy": 4.0}
     write_json(folder.evaluations, scored)
-    assert Track(folder).poll().changes["verdict"] == (
+    assert changes(Track(folder))["verdict"] == (
         "held-out loss at [MASK] 4.900 nats, word frequencies 6.500, neighbours 4.000: "
         "learning neighbours: 1.60 nats below word frequencies, 0.90 above neighbour counts"
     )
     write_state(folder, status="paused")
-    assert Track(folder).poll().changes["verdict"] == "", "it goes on"
+    assert changes(Track(folder))["verdict"] == "", "it goes on"
 
 
 def test_numbers_beyond_float32_become_infinite(folder: RunFolder, writer: TelemetryWriter) -> None:
@@ -88,7 +104,7 @@ def test_a_rewind_takes_back_scalars_and_layers(folder: RunFolder, writer: Telem
     writer.rewind(2)
     writer.scalars(3, 3, 3, loss=1.0)
     writer.flush()
-    assert track.poll().restart
+    assert poll(track) is None
     assert (list(track.steps), list(track.columns.values("loss"))) == ([1, 2, 3], [9.0, 8.0, 1.0])
     assert track.layer_steps == [1, 2]
     assert len(track.layer_values["state"]) == 2
@@ -149,12 +165,14 @@ def test_a_model_that_grows_has_its_final_height_from_the_first_record_and_keeps
     assert track.layers == 4
     writer.layers(2, state=[2, 5, 3, 3], grad_norm=[None, 1.0, None, None])
     writer.flush()
-    assert (track.poll().restart, track.layers) == (False, 4), "growing sends nothing twice"
+    assert poll(track) is not None, "growing sends nothing twice"
+    assert track.layers == 4
     # A plug-in's trainer may tell only the layers that exist: then the picture grows, and never shrinks again.
     writer.layers(3, state=[0] * 6)
     writer.layers(4, state=[0])
     writer.flush()
-    assert (track.poll().restart, track.layers) == (True, 6)
+    assert poll(track) is None
+    assert track.layers == 6
 
 
 def test_a_rewind_to_before_a_stage_finds_it_again(folder: RunFolder, writer: TelemetryWriter) -> None:
@@ -172,22 +190,21 @@ def test_a_rewind_to_before_a_stage_finds_it_again(folder: RunFolder, writer: Te
 def test_status_reports_changes_only_and_a_dead_run_is_lost(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run-a", status="queued", alive=False, name="a <b>run</b>")
     track = Track(folder)
-    assert track.poll().changes["step"] == 0
+    assert changes(track)["step"] == 0
     assert track.name == "a <b>run</b>"
-    assert track.poll().changes == {}
+    assert changes(track) == {}
     said = {"unigram_entropy": 6.5, "bigram_entropy": 4.5, "score": {"kind": "masked-only", "version": 2}}
     write_json(folder.environment, said)
-    changes = track.poll().changes
-    assert changes == {"levels": {"word frequencies": 6.5, "neighbours": 4.5}}, "the score was named before"
+    assert changes(track) == {"levels": {"word frequencies": 6.5, "neighbours": 4.5}}, "the score was named before"
     write_state(folder, heldout_loss=6.0)
-    assert track.poll().changes["learned"] == "neighbours"
+    assert changes(track)["learned"] == "neighbours"
     # As a trainer of before left it: its score is named, and nothing is claimed.
     write_json(folder.environment, {"unigram_entropy": 6.5})
-    assert track.poll().changes == {"score": "80/10/10 score", "levels": {}, "learned": None}
+    assert changes(track) == {"score": "80/10/10 score", "levels": {}, "learned": None}
     write_state(folder, status="running", step=3, loss=float("nan"))
     track._looked_at_lock = -math.inf
-    changes = track.poll().changes
-    assert (changes["status"], changes["step"]) == ("lost", 3), "nobody holds the lock"
+    said = changes(track)
+    assert (said["status"], said["step"]) == ("lost", 3), "nobody holds the lock"
     assert track.final
     assert track.status["loss"] is None, "JSON has no NaN"
 
@@ -199,7 +216,7 @@ def test_a_stopped_run_says_that_its_text_is_gone(tmp_path: Path) -> None:
     track.poll()
     assert track.status["missing_text"] == ""
     text.unlink()
-    assert track.poll().changes == {"missing_text": str(text)}
+    assert changes(track) == {"missing_text": str(text)}
 
 
 def test_a_fork_says_how_long_its_parent_had_trained(folder: RunFolder) -> None:
@@ -207,4 +224,4 @@ def test_a_fork_says_how_long_its_parent_had_trained(folder: RunFolder) -> None:
     track.poll()
     assert track.status["seconds_before"] == 0.0
     write_json(folder.origin, {"run": "a", "step": 40, "seconds": 29.5})
-    assert track.poll().changes["seconds_before"] == 29.5
+    assert changes(track)["seconds_before"] == 29.5

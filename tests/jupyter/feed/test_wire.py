@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from workbench.jupyter.feed import wire
+from workbench.jupyter.feed.cursor import cursor
 from workbench.jupyter.feed.track import Track
 from workbench.store.folder import RunFolder, write_json
 from workbench.store.state import write_state
@@ -93,7 +94,7 @@ def test_extremes_of_short_or_flat_curves(count: int) -> None:
 def test_snapshot_holds_what_was_said(track: Track) -> None:
     fill(track, 1, 100)
     track.poll()
-    header, block = wire.snapshot([track], 3)
+    header, block = wire.snapshot([track])
     entry = header["runs"][0]
     assert entry["names"] == ["loss", "lr", "tokens_per_second", "mfu", "heldout_loss"]
     out = decode(header, block, entry["names"], entry["layers"], entry["layer_names"])
@@ -108,9 +109,10 @@ def test_snapshot_holds_what_was_said(track: Track) -> None:
 def test_delta_holds_only_what_is_new_in_at_most_a_kilobyte(track: Track) -> None:
     fill(track, 1, 1000)
     track.poll()
+    seen = cursor([track])
     fill(track, 1001, 10)
-    news = track.poll()
-    found = wire.delta([track], [news], 9)
+    track.poll()
+    found = wire.update([track], seen)
     assert found is not None
     header, block = found
     out = decode(header, block, track.names(), track.layers, list(track.layer_values))
@@ -119,7 +121,6 @@ def test_delta_holds_only_what_is_new_in_at_most_a_kilobyte(track: Track) -> Non
     assert out["heldout_loss"][0].tolist() == [1001, 1008]
     assert out["layer_steps"].tolist() == [1010]
     assert len(block) + len(json.dumps(header, separators=(",", ":"))) <= 1024
-    assert wire.delta([track], [track.poll()], 10) is None
 
 
 def test_extra_scalars_come_when_asked_for(track: Track) -> None:
@@ -128,7 +129,7 @@ def test_extra_scalars_come_when_asked_for(track: Track) -> None:
     writer.close()
     track.poll()
     assert track.names() == ["loss", "depth.theta"]
-    header, block = wire.snapshot([track], 1, frozenset(["grad_norm", "no_such"]))
+    header, block = wire.snapshot([track], frozenset(["grad_norm", "no_such"]))
     assert header["runs"][0]["others"] == ["depth.theta", "grad_norm", "loss"]
     assert decode(header, block, header["runs"][0]["names"], 0, [])["grad_norm"][1].tolist() == [2.0]
 
@@ -138,7 +139,7 @@ def test_keepsake_is_complete_and_small(track: Track, count: int, layers: int) -
     if count:
         fill(track, 1, count, layers)
     track.poll()
-    whole = wire.keepsake([track], 5)
+    whole = wire.keepsake([track])
     assert 0 < len(whole) <= wire.SNAPSHOT_BYTES
     length = int.from_bytes(whole[:4], "little")
     header = json.loads(whole[4 : 4 + length])
@@ -158,7 +159,7 @@ def test_snapshots_of_few_columns_show_every_stage(track: Track, columns: int) -
         writer.layers(step, state=[0, code], grad_norm=[1.0, None])
     writer.close()
     track.poll()
-    header, block = wire.snapshot([track], 1, columns=columns)
+    header, block = wire.snapshot([track], columns=columns)
     out = decode(header, block, [], 2, ["state", "grad_norm"])
     assert len(out["layer_steps"]) <= columns
     assert set(out["layer state"][:, 1].tolist()) == {0, 3, 5}
@@ -172,7 +173,7 @@ def test_stages_outlive_a_flood_of_events(track: Track) -> None:
         writer.event(step, "evaluation", "held-out loss 5")
     writer.close()
     track.poll()
-    events = wire.snapshot([track], 1)[0]["runs"][0]["events"]
+    events = wire.snapshot([track])[0]["runs"][0]["events"]
     assert [event["kind"] for event in events[:2]] == ["stage", "evaluation"]
     assert len(events) == 201
 
@@ -205,4 +206,4 @@ def test_a_fork_to_another_optimizer_is_told_whole_and_a_log_of_megabytes_is_not
 def test_keepsake_of_many_runs_stays_small(track: Track) -> None:
     fill(track, 1, 3000, 12)
     track.poll()
-    assert 0 < len(wire.keepsake([track] * 8, 1)) <= wire.SNAPSHOT_BYTES
+    assert 0 < len(wire.keepsake([track] * 8)) <= wire.SNAPSHOT_BYTES

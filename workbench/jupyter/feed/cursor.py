@@ -1,4 +1,4 @@
-"""Cursors: a page brings along how far it has read, as text; whoever serves it remembers nothing of it.
+"""Cursors say how far a page has read, as text; whoever serves the page remembers nothing of it.
 
 Any number of pages may so be fed from one :class:`~workbench.jupyter.feed.track.Track` per run, each from where it
 stands, and go on after whoever fed them was restarted: a cursor counts what stands in the run's own files.
@@ -6,15 +6,35 @@ stands, and go on after whoever fed them was restarted: a cursor counts what sta
 
 from __future__ import annotations
 
-import json
 import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from workbench.jupyter.feed.track import News, Track
+from workbench.jupyter.feed.track import Track
+from workbench.telemetry.streams import Record
 
-_MARK = re.compile(r"([0-9.]{7,64})-([0-9]{1,12})-([0-9]{1,12})-([0-9]{1,12})-([0-9a-f]{8})")
+# More new rows than this (a laptop that slept) are larger than a decimated snapshot of everything.
+DELTA_ROWS = 4000
+_MARK = re.compile(r"([0-9.]{7,64})-([0-9]{1,12})-([0-9]{1,12})-([0-9]{1,12})-([0-9a-f]{8}|)")
+
+
+@dataclass(frozen=True)
+class News:
+    """What has been read of a run beyond a cursor.
+
+    Attributes:
+        first_row: index of the first new row of scalars.
+        first_column: index of the first new heat-map column.
+        events: new events as written.
+        changes: entries of the status line that changed.
+    """
+
+    first_row: int
+    first_column: int
+    events: list[Record]
+    changes: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -29,9 +49,7 @@ class _Mark:
 
     @classmethod
     def of(cls, track: Track) -> _Mark:
-        # The status line is short and has no numbers of its own: its sum tells whether any of it changed.
-        status = f"{zlib.crc32(json.dumps(track.status, sort_keys=True).encode()):08x}"
-        return cls(track.version, len(track.steps), len(track.layer_steps), len(track.events), status)
+        return cls(track.version, len(track.steps), len(track.layer_steps), len(track.events), track.status_sum)
 
     @classmethod
     def parse(cls, text: str) -> _Mark | None:
@@ -65,10 +83,11 @@ def news_since(tracks: Sequence[Track], since: str, extra: frozenset[str] = froz
     """Return what has been read beyond a cursor, one entry per run.
 
     Args:
-        tracks: the runs. since: from :func:`cursor`. extra: as there.
+        tracks: the runs. since: from :func:`cursor`; empty of a page that has nothing. extra: as there.
 
     Returns:
-        None when only everything will do: rows were taken back since, or the cursor is of other runs, or none at all.
+        None when only everything will do: rows were taken back since or are too many, or the cursor is of other runs,
+        or none at all.
     """
     question, *texts = since.split("_")
     if question != _question(tracks, extra) or len(texts) != len(tracks):
@@ -78,9 +97,10 @@ def news_since(tracks: Sequence[Track], since: str, extra: frozenset[str] = froz
         mark, present = _Mark.parse(text), _Mark.of(track)
         if mark is None or not mark.within(present):
             return None
-        changes = dict(track.status) if mark.status != present.status else {}
+        changes = track.status_since(mark.status) if mark.status != present.status else {}
         news.append(News(mark.rows, mark.columns, track.events[mark.events :], changes))
-    return news
+    rows = sum(len(track.steps) - found.first_row for track, found in zip(tracks, news, strict=True))
+    return None if rows > DELTA_ROWS else news
 
 
 def _question(tracks: Sequence[Track], extra: frozenset[str]) -> str:

@@ -7,12 +7,12 @@ of all of it is there at once, and gives way to the whole when that has been rea
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import threading
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,8 @@ LAYER_COLUMNS = 1024
 """Heat-map columns kept per run; a page is not wider, so beyond twice that every second one goes."""
 SAMPLE = 1500
 """Records that stand for all of a long run until it has been read."""
+STATUS_LINES = 64
+"""Status lines kept, to tell of a later one only what has changed."""
 _STATE_KEYS = (
     "step",
     "progress",
@@ -55,25 +57,6 @@ _STATE_KEYS = (
 )
 
 
-@dataclass
-class News:
-    """News that :meth:`Track.poll` found.
-
-    Attributes:
-        first_row: index of the first new row of scalars.
-        first_column: index of the first new heat-map column.
-        events: new events as written.
-        changes: entries of the status line that changed.
-        restart: rows were taken back, a new column appeared, or the run was renamed: a page needs everything again.
-    """
-
-    first_row: int
-    first_column: int
-    events: list[Record] = field(default_factory=list)
-    changes: dict[str, Any] = field(default_factory=dict)
-    restart: bool = False
-
-
 class Track:
     """One run as columns.
 
@@ -83,7 +66,7 @@ class Track:
         layer_starts: whether a stage (see :func:`workbench.plots.activity.stage_starts`) starts at a kept column.
         layer_values: name -> list of float32 vectors, one entry per layer, NaN where there is none.
         lock: held by :meth:`poll`; take it to read columns from another thread.
-        events: all events. status: the status line as last read.
+        events: all events. status: the status line as last read, and status_sum: of its text.
     """
 
     def __init__(self, folder: RunFolder) -> None:
@@ -103,6 +86,8 @@ class Track:
         self.clear()
         self.events: list[Record] = []
         self.status: dict[str, Any] = {"status": "queued"}
+        self.status_sum = ""
+        self._lines: dict[str, dict[str, Any]] = {}
         self.recipe: dict[str, Any] = {}
         self._labels = Labels()
         self._before = 0.0
@@ -180,22 +165,19 @@ class Track:
             self._drawn[name] = held
         return held[1], held[2]
 
-    def poll(self) -> News:
+    def status_since(self, status_sum: str) -> dict[str, Any]:
+        """Return what has changed since the status line of this sum; all of it where that is long ago."""
+        before = self._lines.get(status_sum, {})
+        return {key: value for key, value in self.status.items() if key not in before or before[key] != value}
+
+    def poll(self) -> None:
         """Read what is new. The status is read first: what a run said before it ended is then surely seen."""
         with self.lock:
-            return self._poll()
-
-    def _poll(self) -> News:
-        before = self.version
-        news = News(len(self.steps), len(self.layer_steps))
-        news.changes = self._poll_status()
-        self._poll_scalars()
-        for record in self._layers_tail.read():
-            self._add_layers(record)
-        news.events = [event for event in self._events_tail.read() if "kind" in event]
-        self.events += news.events
-        news.restart = self.version != before
-        return news
+            self._poll_status()
+            self._poll_scalars()
+            for record in self._layers_tail.read():
+                self._add_layers(record)
+            self.events += [event for event in self._events_tail.read() if "kind" in event]
 
     def _poll_scalars(self) -> None:
         # Beside the file itself: what is read in one piece needs no sample.
@@ -211,7 +193,7 @@ class Track:
             self.columns, self._loading = self._loading, None
             self._drawn.clear()
 
-    def _poll_status(self) -> dict[str, Any]:
+    def _poll_status(self) -> None:
         if self._changed("recipe"):
             self.recipe = read_object(self.folder.recipe)
         if self._changed("labels"):
@@ -220,9 +202,12 @@ class Track:
             if self._changed(source):
                 self._recorded[source] = read_object(getattr(self.folder, source))
         now = self._status_line(read_state(self.folder))
-        changes = {key: value for key, value in now.items() if self.status.get(key) != value}
-        self.status = now
-        return changes
+        if now != self.status:
+            self.status, self.status_sum = now, f"{zlib.crc32(json.dumps(now, sort_keys=True).encode()):08x}"
+            self._lines[self.status_sum] = now
+            # Pages ask every few hundred milliseconds; one that was away longer is told all of it.
+            while len(self._lines) > STATUS_LINES:
+                del self._lines[next(iter(self._lines))]
 
     def _status_line(self, state: RunState) -> dict[str, Any]:
         # The lock is a system call per look; a second is soon enough to learn that a process died.

@@ -19,8 +19,9 @@ def view_of(folder: RunFolder, track: Track | None = None) -> RunView:
         return RunView.read(folder)
     if track is None or not track.caught_up or not len(track.steps):
         track = Track(folder)
-        while track.poll() and not track.caught_up:
-            pass
+        track.poll()
+        while not track.caught_up:
+            track.poll()
     return RunView.read(folder, _Held(folder, track))
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from workbench.client.titles import titles
-from workbench.jupyter.feed.cursor import cursor
-from workbench.jupyter.feed.track import News, Track
+from workbench.jupyter.feed.cursor import News, cursor, news_since
+from workbench.jupyter.feed.track import Track
 from workbench.plots.activity import chosen_columns
 from workbench.telemetry.downsample import evenly, extremes
 from workbench.telemetry.streams import data_of
@@ -26,8 +26,6 @@ from workbench.telemetry.streams import data_of
 SNAPSHOT_POINTS = 2000
 SNAPSHOT_COLUMNS = 600
 SNAPSHOT_BYTES = 32 * 1024
-# More new rows than this (a laptop that slept) are larger than a decimated snapshot of everything.
-DELTA_ROWS = 4000
 # What somebody would read; an error text of megabytes must not travel ten times a second.
 _EVENTS = 200
 # Of no use without a kernel or server, and some kilobytes each.
@@ -57,7 +55,6 @@ class _Block:
 
 def snapshot(
     tracks: list[Track],
-    seq: int,
     extra: frozenset[str] = frozenset(),
     points: int = SNAPSHOT_POINTS,
     columns: int = SNAPSHOT_COLUMNS,
@@ -68,7 +65,7 @@ def snapshot(
     """Everything a page needs to draw all runs.
 
     Args:
-        tracks: the runs. seq: number of the last message that this one includes.
+        tracks: the runs.
         extra: scalars beyond the core that a page asked for.
         points: per scalar. columns: of the heat map. quantities: with all that is known per layer, not states alone.
         steering: with what a page needs to steer the runs.
@@ -99,13 +96,13 @@ def snapshot(
         entry["status"] = {key: value for key, value in track.status.items() if steering or key not in _STEERING}
         entry["events"] = [_event(event) for event in _worth(track.events)]
         runs.append(entry)
-    return {"type": "snapshot", "seq": seq, "runs": runs}, b"".join(block.parts)
+    return {"type": "snapshot", "runs": runs}, b"".join(block.parts)
 
 
 def delta(
-    tracks: list[Track], news: list[News], seq: int, extra: frozenset[str] = frozenset()
+    tracks: list[Track], news: list[News], extra: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Any], bytes] | None:
-    """Return what is new since the last message, or None when nothing is."""
+    """Return what is new to a page, or None when nothing is."""
     block = _Block()
     runs = []
     for index, (track, found) in enumerate(zip(tracks, news, strict=True)):
@@ -125,7 +122,7 @@ def delta(
         # A run that said nothing is left out: with eight of them watched, mostly one has news.
         if len(entry) > 1:
             runs.append(entry)
-    return ({"type": "delta", "seq": seq, "runs": runs}, b"".join(block.parts)) if runs else None
+    return ({"type": "delta", "runs": runs}, b"".join(block.parts)) if runs else None
 
 
 def detail(
@@ -161,27 +158,25 @@ def detail(
     return {"type": "detail", "ask": ask, "runs": runs}, b"".join(block.parts)
 
 
-def message(
-    tracks: list[Track], news: list[News], seq: int, extra: frozenset[str] = frozenset(), whole: bool = False
+def update(
+    tracks: list[Track], since: str = "", extra: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Any], bytes] | None:
     """Return the news for a page: a delta, everything where a delta would not do, None when there is none.
 
     Args:
-        tracks: the runs. news: what is new to the page, one per run. seq: the number that the message gets.
-        extra: scalars beyond the core that a page asked for. whole: it asked for everything.
+        tracks: the runs. since: the cursor of the last message that the page has taken; empty for everything.
+        extra: scalars beyond the core that a page asked for.
 
     Returns:
-        ``(header, block)``; the header's ``cursor`` says how far this goes (:mod:`workbench.jupyter.feed.cursor`), so
-        that the page can go on from there with whoever else serves the run.
+        ``(header, block)``; the header's ``cursor`` says how far this goes (:mod:`workbench.jupyter.feed.cursor`), a
+        delta's ``since`` where it begins: the page can go on from there with whoever else serves the run.
     """
-    rows = sum(len(track.steps) - found.first_row for track, found in zip(tracks, news, strict=True))
-    if whole or rows > DELTA_ROWS or any(found.restart for found in news):
-        header, block = snapshot(tracks, seq, extra)
-    elif (fresh := delta(tracks, news, seq, extra)) is None:
+    news = news_since(tracks, since, extra)
+    fresh = snapshot(tracks, extra) if news is None else delta(tracks, news, extra)
+    if fresh is None:
         return None
-    else:
-        header, block = fresh
-    return header | {"cursor": cursor(tracks, extra)}, block
+    header, block = fresh
+    return header | ({} if news is None else {"since": since}) | {"cursor": cursor(tracks, extra)}, block
 
 
 def sealed(header: dict[str, Any], block: bytes) -> bytes:
@@ -193,7 +188,7 @@ def sealed(header: dict[str, Any], block: bytes) -> bytes:
     return len(text).to_bytes(4, "little") + text + block
 
 
-def keepsake(tracks: list[Track], seq: int, limit: int = SNAPSHOT_BYTES) -> bytes:
+def keepsake(tracks: list[Track], limit: int = SNAPSHOT_BYTES) -> bytes:
     """Return the best snapshot of at most ``limit`` bytes, for a notebook that is read without a kernel.
 
     Returns:
@@ -205,9 +200,7 @@ def keepsake(tracks: list[Track], seq: int, limit: int = SNAPSHOT_BYTES) -> byte
     for quantities in (True, False):
         for points, columns in sizes if not quantities else sizes[:4]:
             whole = sealed(
-                *snapshot(
-                    tracks, seq, points=points, columns=columns, quantities=quantities, steering=False, names=names
-                )
+                *snapshot(tracks, points=points, columns=columns, quantities=quantities, steering=False, names=names)
             )
             if len(whole) <= limit:
                 return whole

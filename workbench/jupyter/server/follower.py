@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench.jupyter.feed import wire
-from workbench.jupyter.feed.cursor import cursor, news_since
-from workbench.jupyter.feed.track import News, Track
+from workbench.jupyter.feed.track import Track
 from workbench.store.folder import RunFolder
 
 MOST_RUNS = 32
@@ -47,20 +46,17 @@ class Follower:
     def __len__(self) -> int:
         return len(self._followed)
 
-    def message(
-        self, folders: Sequence[RunFolder], since: str = "", seq: int = 0, extra: frozenset[str] = frozenset()
-    ) -> bytes:
+    def message(self, folders: Sequence[RunFolder], since: str = "", extra: frozenset[str] = frozenset()) -> bytes:
         """Return the news for a page, sealed (see :mod:`workbench.jupyter.feed.wire`). Reads files: call it from a
         thread.
 
         Args:
             folders: the runs, none of them twice, in the page's order.
-            since: the ``cursor`` of the last answer; empty for everything.
-            seq: number of the last message that the page has taken.
+            since: the ``cursor`` of the last message that the page has taken; empty for everything.
             extra: scalars beyond the core that it wants.
 
         Returns:
-            A snapshot or delta numbered ``seq + 1``, or a beat numbered ``seq``; its header holds the next cursor.
+            A snapshot, a delta or a beat; its header holds the next cursor.
 
         Raises:
             OSError: a run cannot be read, or holds what no trainer writes.
@@ -72,12 +68,8 @@ class Follower:
                 held.enter_context(one.lock)
             for one in followed:
                 self._read(one)
-            tracks = [one.track for one in followed]
-            news = news_since(tracks, since, extra) if since else None
-            unread = [News(0, 0) for _ in tracks]
-            fresh = wire.message(tracks, news or unread, seq + 1, extra, whole=news is None)
-            beat = {"type": "beat", "seq": seq, "cursor": cursor(tracks, extra)}
-            return wire.sealed(*(fresh or (beat, b"")))
+            fresh = wire.update([one.track for one in followed], since, extra)
+            return wire.sealed(*(fresh or ({"type": "beat", "cursor": since}, b"")))
 
     def sweep_later(self) -> None:
         """Forget idle runs in time; to be called on the server's loop after each question."""

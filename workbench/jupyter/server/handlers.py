@@ -26,15 +26,13 @@ from workbench.jupyter.server.steering import AnswerHandler, SteerHandler
 
 # A page has eight colours; more curves than twice that are for pictures.
 _MOST_RUNS, _MOST_EXTRA = 16, 64
-_LARGEST_SEQ = 1 << 53
 
 
 class TelemetryHandler(WorkbenchHandler):
-    """News of runs: the messages that kernels send (:mod:`workbench.jupyter.feed.wire`), sealed, one per
-    question.
+    """News of runs: the messages that kernels send (:mod:`workbench.jupyter.feed.wire`), sealed, one per question.
 
-    Query: ``run`` (``<place>/<id>``, repeated, in the page's order), ``since`` (``cursor`` of the last answer's header;
-    leave it out for everything), ``seq`` (number of the last message taken), ``extra`` (a scalar's name, repeated).
+    Query: ``run`` (``<place>/<id>``, repeated, in the page's order), ``since`` (``cursor`` of the last message;
+    leave it out for everything), ``extra`` (a scalar's name, repeated).
     """
 
     @web.authenticated
@@ -47,13 +45,12 @@ class TelemetryHandler(WorkbenchHandler):
         extra = frozenset(self.get_query_arguments("extra", strip=False))
         if len(extra) > _MOST_EXTRA:
             raise Refused(400, f"{len(extra)} scalars were asked for; at most {_MOST_EXTRA} are sent")
-        since, seq = self.get_query_argument("since", ""), self.count("seq", 0, _LARGEST_SEQ)
-        message = await self.reading(self._message, runs, since, seq, extra)
+        message = await self.reading(self._message, runs, self.get_query_argument("since", ""), extra)
         self.follower.sweep_later()
         self.set_header("Cache-Control", "no-store")
         self.finish(message, set_content_type="application/octet-stream")
 
-    def _message(self, runs: list[str], since: str, seq: int, extra: frozenset[str]) -> bytes:
+    def _message(self, runs: list[str], since: str, extra: frozenset[str]) -> bytes:
         folders = []
         for name in runs:
             place, slash, run = name.partition("/")
@@ -62,7 +59,7 @@ class TelemetryHandler(WorkbenchHandler):
             folders.append(self.places.folder(place, run))
         if len({folder.path for folder in folders}) != len(folders):
             raise Refused(400, "two of these names stand for one run, by two names of its place; name it once")
-        return self.follower.message(folders, since, seq, extra)
+        return self.follower.message(folders, since, extra)
 
 
 class RunsHandler(WorkbenchHandler):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from workbench.jupyter.feed import wire
-from workbench.jupyter.feed.track import News, Track
+from workbench.jupyter.feed.track import Track
 from workbench.store.folder import RunFolder
 
 Send = Callable[[dict[str, Any], list[bytes]], None]
@@ -45,12 +45,12 @@ class Feed:
         period_seconds: float = PERIOD_SECONDS,
     ) -> None:
         self.tracks = [Track(folder) for folder in folders]
-        self.seq = 0
         self._send, self._keep, self._ended = send, keep, ended
         self._period = period_seconds
         self._extra: frozenset[str] = frozenset()
         self._watched = False
-        self._wanted = False
+        # How far the pages have been told; empty while one of them wants everything.
+        self._told = ""
         self._coming: list[RunFolder] | None = None
         self._questions: dict[int, tuple[list[Any], list[str], int]] = {}
         self._lock = threading.Lock()
@@ -88,7 +88,7 @@ class Feed:
         self._extra |= frozenset(extra)
         # Before the thread is woken or started, so that either way it sees them.
         with self._lock:
-            self._watched = self._wanted = True
+            self._watched, self._told = True, ""
         self._wake.set()
         self.start()
 
@@ -140,28 +140,23 @@ class Feed:
     def _round(self, started: float) -> bool:
         """One look at all runs; True when the thread has nothing left to do."""
         self._change()
-        try:
-            # A poll reads the status before the streams, so a final status means that the last word was read too.
-            news = [track.poll() for track in self.tracks]
-            if self._closed.is_set():
-                return True
-            told = self._tell(news)
-        except Exception:
-            # What was read before the error is told by nobody else: the page gets everything anew.
-            with self._lock:
-                self._wanted = self._watched
-            raise
+        # A poll reads the status before the streams, so a final status means that the last word was read too.
+        for track in self.tracks:
+            track.poll()
+        if self._closed.is_set():
+            return True
+        told = self._tell()
         ended = all(track.final for track in self.tracks)
         if told:
             self._last_sent = started
         elif self._watched and started - self._last_sent > _BEAT_SECONDS:
             # Lets the page tell a quiet run from a kernel that is gone.
             self._last_sent = started
-            self._send({"type": "beat", "seq": self.seq}, [])
+            self._send({"type": "beat", "cursor": self._told}, [])
         self._answer()
         if self._keep and (ended or started - self._last_kept > _KEEPSAKE_SECONDS):
             self._last_kept = started
-            self._keep(wire.keepsake(self.tracks, self.seq))
+            self._keep(wire.keepsake(self.tracks))
         return ended and self._finish()
 
     def _change(self) -> None:
@@ -174,9 +169,6 @@ class Feed:
         self.tracks = [held.pop(folder.path) if folder.path in held else Track(folder) for folder in coming]
         for track in held.values():
             track.clear()
-        # Here and no sooner: the message before this one, of the runs before, would take the wish along.
-        with self._lock:
-            self._wanted = True
 
     def _complain(self, text: str) -> None:
         if text != self._complaint:
@@ -188,7 +180,7 @@ class Feed:
     def _finish(self) -> bool:
         with self._lock:
             # A page that asked in the meantime must not wait for a thread that has just decided to end.
-            if self._wanted or self._questions or self._coming is not None:
+            if (self._watched and not self._told) or self._questions or self._coming is not None:
                 return False
             self._thread = None
         if self._ended:
@@ -210,17 +202,17 @@ class Feed:
             header, block = wire.detail(self.tracks, ask, spans, names, points)
             self._send(header, [block])
 
-    def _tell(self, news: list[News]) -> bool:
+    def _tell(self) -> bool:
         """Send what is new, if there is a page to see it; True when something was sent."""
         if not self._watched:
             return False
-        # Taken down first: a page that asks while this is being made gets its own.
-        with self._lock:
-            whole, self._wanted = self._wanted, False
-        fresh = wire.message(self.tracks, news, self.seq + 1, self._extra, whole)
+        since = self._told
+        fresh = wire.update(self.tracks, since, self._extra)
         if fresh is None:
             return False
-        self.seq += 1
         header, block = fresh
         self._send(header, [block])
+        with self._lock:
+            # A page that asked while this was being made gets its own.
+            self._told = header["cursor"] if self._told == since else ""
         return True

@@ -81,9 +81,8 @@ export class Server {
   }
 
   /** @returns {Promise<{header: object, block: DataView} | null>} null when it cannot tell */
-  async news(names, since, seq, extra) {
-    const query = new URLSearchParams({ seq: String(Math.max(0, seq)) });
-    if (since) query.set("since", since);
+  async news(names, since, extra) {
+    const query = new URLSearchParams(since ? { since } : {});
     for (const name of names) query.append("run", name);
     for (const name of extra) query.append("extra", name);
     const response = await this.#ask(`telemetry?${query}`);
@@ -162,12 +161,12 @@ export class Relay {
     this.askedAt = server.now();
     try {
       const since = store.cursor;
-      const answer = await server.news(names, since, store.seq, extra);
+      const answer = await server.news(names, since, extra);
       // It is there, and does not know one of the runs.
       if (!answer && server.usable) this.refused = { names: names.join(), until: server.now() + ABSENT_MS };
       if (!answer) return false;
       if (store.live && !store.strayed && answer.header.type !== "beat") await server.rest(PRECEDENCE_MS);
-      return store.relay(answer.header, answer.block, since, server.now());
+      return store.receive(answer.header, answer.block, server.now(), since).changed;
     } finally {
       this.asking = false;
     }

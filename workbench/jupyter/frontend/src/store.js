@@ -85,7 +85,6 @@ export class Run {
 export class Store {
   constructor() {
     this.runs = [];
-    this.seq = -1;
     this.live = false;
     this.askedAt = -Infinity;
     this.waiting = false;
@@ -93,7 +92,7 @@ export class Store {
     this.kernelAt = -Infinity;
     // How far all runs have been read: both the kernel and the server can go on from here.
     this.cursor = "";
-    // The server has told more than the kernel knows of: its next delta would not fit.
+    // The server told the latest.
     this.strayed = false;
     this.stirredUntil = -Infinity;
     this.version = 0;
@@ -101,18 +100,24 @@ export class Store {
   }
 
   /**
-   * Takes a message of the kernel.
+   * Takes a message of the kernel, or an answer of the server.
+   * @param {string | null} asked the cursor that the question to the server named; null of the kernel
    * @returns {{changed: boolean, resync: boolean}} resync: ask the kernel for everything, now
    */
-  receive(header, block, now) {
-    this.heardAt = this.kernelAt = now;
+  receive(header, block, now, asked = null) {
+    const kernel = asked === null;
+    this.heardAt = now;
+    if (kernel) this.kernelAt = now;
     if (header.type === "detail") return { changed: this.zoomed(header, block), resync: false };
-    if (header.type === "snapshot") return this.#snapshot(header, block, now);
-    if (header.type === "beat") return this.#beat(header, now);
-    if (header.type !== "delta" || !this.live || header.seq <= this.seq) return { changed: false, resync: false };
-    if (this.strayed || header.seq !== this.seq + 1) return { changed: false, resync: this.askOnce(now) };
-    this.#append(header, block, now);
-    this.seq = header.seq;
+    const fits = header.type === "snapshot" || (header.type === "delta" && this.live && header.since === this.cursor);
+    // In the meantime the kernel has spoken: what is new since then, it knows best itself.
+    if (!kernel && (!fits || asked !== this.cursor)) return { changed: false, resync: false };
+    if (!fits) return { changed: false, resync: this.live && this.#missed(header) && this.askOnce(now) };
+    if (header.type === "snapshot") this.#load(header, block, now);
+    else this.#append(header, block, now);
+    if (kernel && header.type === "snapshot") this.waiting = false;
+    this.live = true;
+    this.strayed = !kernel;
     return { changed: true, resync: false };
   }
 
@@ -121,21 +126,6 @@ export class Store {
     if (!this.details.answered(header.ask)) return false;
     for (const update of unpackDetail(header, block)) this.runs[update.i]?.detail(update);
     this.version += 1;
-    return true;
-  }
-
-  /**
-   * Takes an answer of the server.
-   * @param {string} since the cursor that the question named
-   * @returns {boolean} whether anything changed
-   */
-  relay(header, block, since, now) {
-    this.heardAt = now;
-    // In the meantime the kernel has spoken: what is new since then, it knows best itself.
-    if (header.type === "beat" || since !== this.cursor) return false;
-    if (header.type === "snapshot") this.#load(header, block, now);
-    else this.#append(header, block, now);
-    this.live = this.strayed = true;
     return true;
   }
 
@@ -174,19 +164,10 @@ export class Store {
     return this.live && busy && now - this.heardAt > SILENCE_MS ? this.heardAt : null;
   }
 
-  #snapshot(header, block, now) {
-    // An older one answers a question that a newer one has answered already.
-    if (this.live && header.seq < this.seq) return { changed: false, resync: false };
-    this.live = true;
-    this.waiting = this.strayed = false;
-    this.#load(header, block, now);
-    this.seq = header.seq;
-    return { changed: true, resync: false };
-  }
-
-  #beat(header, now) {
-    const missed = this.live && header.seq > this.seq;
-    return { changed: false, resync: missed && this.askOnce(now) };
+  /** Whether the kernel has told what we lack; behind the server, it tells nothing new for as long as it is quiet. */
+  #missed({ type, cursor }) {
+    if (cursor === this.cursor) this.strayed = false;
+    return cursor !== this.cursor && (type === "delta" || !this.strayed);
   }
 
   #append(header, block, now) {
