@@ -1,1 +1,1 @@
-"""What people see in JupyterLab; the only part of the workbench that imports Jupyter."""
+"""The widgets and pages in JupyterLab; the only part of the workbench that imports Jupyter."""

@@ -1,4 +1,4 @@
-"""What ``frontend/build.mjs`` made of the page's sources, as text."""
+"""The scripts and styles that ``frontend/build.mjs`` made of the page's sources, as text."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Light(ipywidgets.DOMWidget):
 
     @property
     def model_id(self) -> str:
-        """What the page calls it by; asked for by whatever shows it, before that is shown itself."""
+        """The page's name for it; asked for by whatever shows it, before that is shown itself."""
         self._come()
         return str(super().model_id)
 

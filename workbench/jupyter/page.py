@@ -1,4 +1,4 @@
-"""What plain ipywidgets cannot say about themselves: the style, the keyboard, help, and words for screen readers."""
+"""The page's own part: the style, the keyboard, help, and words for screen readers, which ipywidgets lack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a saved notebook holds of a widget, for whoever opens it where no page knows the widget any more."""
+"""The output of a widget in a saved notebook, for whoever opens it where no page knows the widget any more."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def row_order(recipe: Recipe, prepared: PreparedData) -> RowOrder:
 
 
 def heldout_set(recipe: Recipe, prepared: PreparedData) -> HeldoutSet:
-    """What models of a recipe are scored on."""
+    """Return the held-out set on which models of a recipe are scored."""
     tokens, causal = recipe.budget.evaluation_tokens, recipe.objective.causal
     parts = {name: part.heldout for name, part in prepared.parts.items()}
     return HeldoutSet.of(prepared.heldout, prepared.vocabulary, tokens, causal=causal, parts=parts)

@@ -1,4 +1,4 @@
-"""How large the batch of a step is, in rows and in tokens per row, and how it is cut into micro-batches."""
+"""The batch of a step: its rows, its tokens per row, and its cut into micro-batches."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from workbench.choices.execution.ranks import Ranks
 
 
 class StepShape(NamedTuple):
-    """How large the batch of a step is and how it is cut.
+    """The size of a step's batch, and its cut.
 
     Attributes:
         length: T, tokens per row.

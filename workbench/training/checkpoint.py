@@ -178,7 +178,7 @@ def set_aside(path: Path, why: str = "damaged") -> Path:
 
 
 def all_finite(model: nn.Module) -> bool:
-    """Whether no weight is NaN or infinite; integers, which quantized models keep frozen, always are finite."""
+    """Return True if no weight is NaN or infinite; integers, which quantized models keep frozen, always are finite."""
     weights = [weight for weight in model.parameters() if weight.is_floating_point()]
     return all(map(torch.isfinite, torch._foreach_norm(cast("list[Tensor]", weights))))
 

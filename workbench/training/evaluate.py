@@ -65,7 +65,7 @@ class Evaluation:
 
     @property
     def bits_per_byte(self) -> float | None:
-        """What the scored tokens cost per byte of their text, comparable between tokenizers; None without bytes."""
+        """Bits that the scored tokens cost per byte of text, comparable between tokenizers; None without bytes."""
         return self.loss * self.scored / (math.log(2) * self.bytes) if self.bytes else None
 
     @property
@@ -144,7 +144,7 @@ def _second_score(name: str, trained: TrainedModel, plan: LayerPlan, heldout: He
 
 
 def references(recipe: Recipe, prepared: PreparedData, heldout: HeldoutSet, say: Say) -> dict[str, Any]:
-    """What held-out and training losses of a run are held against: read back by
+    """Return the baselines of a run's held-out and training losses, which are read back by
     :class:`workbench.telemetry.baselines.References`.
 
     Args:
@@ -161,7 +161,7 @@ def references(recipe: Recipe, prepared: PreparedData, heldout: HeldoutSet, say:
 
 
 def alike(score: object, other: dict[str, Any]) -> bool:
-    """Whether losses of two scores, as runs store them, may stand on one curve."""
+    """Return True if losses of two scores, as runs store them, may stand on one curve."""
     return isinstance(score, dict) and all(score.get(key) == other[key] for key in ("kind", "version"))
 
 
@@ -173,7 +173,7 @@ def points_until(records: object, step: int) -> list[dict[str, Any]]:
 
 
 def points_passed(progress: Progress) -> int:
-    """How many of the run's evaluations, spread evenly over its budget, are due by now (the final one included)."""
+    """Count the run's evaluations, spread evenly over its budget, that are due by now (the final one included)."""
     # The epsilon keeps 3 * (1 / 3) from being counted as not quite due.
     return math.floor(progress.fraction * progress.budget.evaluations + 1e-9)
 
@@ -207,7 +207,7 @@ def evaluate_run(folder: RunFolder, step: int | None = None) -> dict[str, Any]:
 
 
 def _scored_with(folder: RunFolder, recipe: Recipe, vocabulary: Vocabulary) -> tuple[HeldoutSet, dict[str, Any]]:
-    """What a run is scored on, and its :func:`references`: as kept in its folder, else from the data, aloud."""
+    """Return a run's held-out set and its :func:`references`: as kept in its folder, else from the data, aloud."""
     environment = read_object(folder.environment)
     kept = {key: environment.get(key) for key in REFERENCE_KEYS}
     try:

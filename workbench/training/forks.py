@@ -72,7 +72,7 @@ def done_before(folder: RunFolder) -> dict[str, float]:
 
 
 def data_identity(fingerprint: dict[str, Any]) -> dict[str, Any]:
-    """What of a data fingerprint decides which tokens stand where: hashes of tokenizer and splits."""
+    """Return the part of a data fingerprint that decides which tokens stand where: hashes of tokenizer and splits."""
     parts = {split: fingerprint.get(split) for split in ("train", "heldout")}
     splits = {split: part.get("sha256") if isinstance(part, dict) else None for split, part in parts.items()}
     return splits | {"tokenizer": fingerprint.get("tokenizer_sha256")}

@@ -170,7 +170,7 @@ class Training:
         self.batches.close()
 
     def plan(self, micro_step: int = 0) -> LayerPlan:
-        """What every layer does in a micro-batch of the coming step."""
+        """Return the plan of every layer in a micro-batch of the coming step."""
         layers, seed = self.recipe.architecture.layers, self.recipe.seed
         plan: LayerPlan = self.recipe.depth.plan(layers, self.progress, seed, micro_step)
         return plan

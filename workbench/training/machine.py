@@ -1,4 +1,4 @@
-"""What the run ran on: packages, revision, device, and how fast a plain matrix product is here."""
+"""The machine of a run: packages, revision, device, and the speed of a plain matrix product."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OTHER_CHIP = re.compile(r"\b(?:NVL|Ti|D|Laptop|Max-Q|MIG)\b")
 
 PACKAGES = ("torch", "numpy", "pydantic", "tokenizers", "safetensors", "transformers")
 SETTLED_STEPS = 10
-"""Of a run, after which :func:`contradictions` are looked for."""
+"""Steps of a run after which :func:`contradictions` are looked for."""
 PRODUCT_SIDE = {"cpu": 1024, "cuda": 8192}
 """Large enough that launching and reading memory do not count, small enough for milliseconds."""
 

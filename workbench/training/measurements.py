@@ -1,4 +1,4 @@
-"""What is measured inside a step: the split of its time, and per-layer statistics. Nothing here waits for a GPU."""
+"""Measure inside a step: the split of its time, and per-layer statistics. Nothing here waits for a GPU."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class StepTimes:
         self.mark("")
 
     def mark(self, part: str) -> None:
-        """What ran since the last mark belongs to ``part``."""
+        """Count the time since the last mark as that of ``part``."""
         if self._cuda:
             event = torch.cuda.Event(enable_timing=True)
             event.record()

@@ -1,4 +1,4 @@
-"""Where the time of a step goes, by kind of work: ordinary steps of a run, first timed, then under torch's profiler."""
+"""The time of a step by kind of work: ordinary steps of a run, first timed, then under torch's profiler."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OPERATIONS = {
     "triton_": "pointwise regions",
 }  # fmt: skip
 PARTS = ("products", "batched products", "pointwise regions", "optimizer", "data")
-"""What steps are divided into; the rest is Python, autograd, guards of compiled code and, on a GPU, waiting."""
+"""The parts of a step; the rest is Python, autograd, guards of compiled code and, on a GPU, waiting."""
 
 
 def profiled(training: Training, interruption: Callable[[], str] = lambda: "") -> dict[str, Any]:

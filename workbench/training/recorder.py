@@ -16,7 +16,7 @@ from workbench.telemetry.streams import RECENT, TelemetryWriter
 from workbench.training.measurements import HostCopy, LayerReading, StepTimes, memory_gib
 
 RESCUE = "lower optimizer.lr, lengthen its warm-up or set optimizer.clip_norm"
-"""What usually helps against a loss that is not finite."""
+"""Advice against a loss that is not finite."""
 
 
 class NotFinite(ArithmeticError):
@@ -52,7 +52,7 @@ def not_finite(
 
 @dataclass
 class StepRecord:
-    """What one step has to say.
+    """The results of one step.
 
     Attributes:
         progress: where the run stands after it.
@@ -116,7 +116,7 @@ class Recorder:
         self._speed = RecentSpeed(progress.tokens, progress.seconds)
 
     def wants_layers(self, before: Progress) -> bool:
-        """Whether the layers of the step about to be taken are measured, as are those of the last where known."""
+        """Return True if the layers of the coming step are measured; those of the last step are where it is known."""
         return self.writer is not None and (before.step % self.layers_every == 0 or before.ends_next)
 
     def take(self, record: StepRecord) -> None:

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Steerable(Protocol):
-    """What requests can reach of a run in training; :class:`workbench.training.session.Session` is one."""
+    """The part of a run in training that requests reach; :class:`workbench.training.session.Session` is one."""
 
     folder: RunFolder
     writer: TelemetryWriter
@@ -53,7 +53,7 @@ class Steerable(Protocol):
         """Held-out loss now."""
 
     def profile(self) -> str:
-        """Where the time of the coming steps goes, in words."""
+        """Profile the coming steps; returns in words where their time goes."""
 
     def turn(self, path: str, value: Any, recipe: Recipe, text: str) -> None:
         """Go on under a recipe that differs in one knob, as ``text`` says."""
@@ -126,7 +126,7 @@ class Requests:
         self._record(request, done, text)
 
     def _outcome(self, request: Request) -> tuple[bool, str]:
-        """Whether a request was carried out, and in words what became of it."""
+        """Carry out a request; returns True if it was done, and in words the result."""
         try:
             if why := control.refusal(self._session.folder, request):
                 raise WorkbenchError(why)
@@ -142,7 +142,7 @@ class Requests:
             control.answer(self._session.folder, request.id, None, text)
 
     def _about(self, verb: str) -> str:
-        """How long it takes, by the last time; empty before that."""
+        """Return in words how long it takes, by the last time; empty before that."""
         seconds = self._took.get(verb)
         if seconds is None:
             return ""

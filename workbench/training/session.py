@@ -278,7 +278,7 @@ class Session:
         return result
 
     def profile(self) -> str:
-        """Where the time of the coming steps goes, in words; a stop or pause ends it early."""
+        """Profile the coming steps and return their time in words; a stop or pause ends it early."""
         self.status.write(message="profiling")
         found = profiled(self.training, self.requests.interruption)
         written = self._write(self.folder.profile, found)

@@ -12,7 +12,7 @@ from workbench.training.assemble import Assembled
 
 @dataclass(frozen=True)
 class StageShape:
-    """What the event is about: one is due when any field changes. JSON-able by its fields.
+    """The facts of the event: one is due when any field changes. JSON-able by its fields.
 
     Attributes:
         stage: index of the stage in force. layers: that exist.
@@ -31,7 +31,7 @@ class StageShape:
 
     @classmethod
     def of(cls, assembled: Assembled, plan: LayerPlan) -> StageShape:
-        """Of the model as it is, under the plan of the coming step."""
+        """Return the shape of the model as it is, under the plan of the coming step."""
         sizes = (getattr(assembled.architecture, name) for name in ("width", "heads", "inner_width"))
         return cls(assembled.stage, plan.layers, tuple(plan.trains), plan.embedding, plan.head, *sizes)
 

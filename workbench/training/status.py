@@ -52,7 +52,7 @@ class Status:
 
     @property
     def starting(self) -> bool:
-        """Whether a stage of the start is under way, or the first one is yet to begin."""
+        """True while a stage of the start is under way, or before the first one begins."""
         return not self._closed.is_set() and (bool(self._stage[0]) or not self.stages)
 
     def follow(self, training: Training) -> None:

@@ -1,4 +1,4 @@
-"""How a trainer is told to end: at once while it starts, which may take minutes; later, after the present step."""
+"""Tell a trainer to end: at once while it starts, which may take minutes; later, after the present step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StoppedEarly(BaseException):
 
 
 class Stoppable(Protocol):
-    """What ends after its present step."""
+    """A training that can be told to end after its present step."""
 
     def stop(self, why: str) -> None:
         """End, and say why."""

@@ -23,7 +23,7 @@ from workbench.training.loop import Training
 from workbench.training.measurements import forget_peak
 
 NAME = "compilation"
-"""Of the file in which its time is remembered."""
+"""Name of the file in which its time is remembered."""
 
 
 def compile_ahead(training: Training) -> float:
@@ -48,7 +48,7 @@ def compile_ahead(training: Training) -> float:
 
 
 def usual_time(training: Training) -> str:
-    """How long :func:`compile_ahead` takes for such a model here, in words: as it did the last time."""
+    """Return in words how long :func:`compile_ahead` takes for such a model here: as it did the last time."""
     record = recalled(cache_folder() / FOLDER, NAME, _subject(training))
     seconds = number(record.value.get("seconds")) if record else math.nan
     return (
@@ -59,7 +59,7 @@ def usual_time(training: Training) -> str:
 
 
 def _subject(training: Training) -> dict[str, Any]:
-    """What decides which graphs are met."""
+    """Return all that decides which graphs are met."""
     recipe, engine = training.recipe, training.engine
     parts = {axis: getattr(recipe, axis).model_dump(mode="json") for axis in ("objective", "architecture", "execution")}
     data = {"rows": recipe.data.most_rows, "length": recipe.data.longest, "depth": type(recipe.depth).__name__}
@@ -119,7 +119,7 @@ def _points(starts: Sequence[float]) -> list[float]:
 
 
 def _roles(plan: LayerPlan) -> frozenset[tuple[bool, bool, bool, bool]]:
-    """What its layers do, as far as graphs differ: equal layers in equal roles share one, however many they are.
+    """Return the roles of a plan's layers: equal layers in equal roles share one graph, however many they are.
 
     By layer: whether it trains, whether gradients pass it, whether its input needs them, whether it is the last.
     """

@@ -200,7 +200,7 @@ def log_failure(error: BaseException, log: TextIO) -> None:
 
 
 def explain(error: BaseException, recipe: dict[str, Any], way_on: str = "") -> str:
-    """What went wrong and what to do, for people.
+    """Return an error in words for people: the cause and the way out.
 
     Args:
         way_on: how a run goes on whose memory ran out, as a sentence.

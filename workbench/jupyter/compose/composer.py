@@ -137,7 +137,7 @@ class Composer(Light, ipywidgets.VBox):
 
     @property
     def problems(self) -> list[Problem]:
-        """Why there is no recipe, by path; empty when there is one."""
+        """Reasons why there is no recipe, by path; empty when there is one."""
         return list(self.composition.problems)
 
     @property
@@ -157,7 +157,7 @@ class Composer(Light, ipywidgets.VBox):
 
     @property
     def hindrance(self) -> str:
-        """Why nothing on the page can be launched; empty where something can, be it :meth:`taken` over first."""
+        """The reason why nothing can be launched; empty where something can, be it :meth:`taken` over first."""
         if self.edited is not None:
             return self.edited.why
         return "; ".join(f"{problem.path}: {problem.message}" for problem in self.problems)

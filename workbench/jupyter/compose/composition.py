@@ -19,7 +19,7 @@ from workbench.jupyter.compose.sources import title_of
 from workbench.recipes.recipe import Recipe
 
 _MOST_ROUNDS = 4
-"""Of finding what something wrong hides: a field, its choice, the whole recipe."""
+"""Rounds of looking behind a mistake: at a field, its choice, the whole recipe."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Composition:
 
 
 def _key(paths: Sequence[str], fields: Mapping[str, Any]) -> str:
-    """What a change is of: one knob, or a schedule whose curve moves several at once; empty for anything else."""
+    """Name the subject of a change: one knob, or a schedule whose curve moves several at once; empty for any other."""
     if len(paths) == 1:
         return paths[0]
     parent, *others = {path.rpartition(".")[0] for path in paths} or {""}

@@ -1,4 +1,4 @@
-"""What differs from where a recipe began, from a preset, or from any run: a drop-down and a table."""
+"""The differences from where a recipe began, from a preset, or from any run: a drop-down and a table."""
 
 from __future__ import annotations
 

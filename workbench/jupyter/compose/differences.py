@@ -1,4 +1,4 @@
-"""What differs between two recipes, as rows of a table and as one line; on plain data: neither must be valid."""
+"""The differences of two recipes, as rows of a table and as one line; on plain data: neither must be valid."""
 
 from __future__ import annotations
 

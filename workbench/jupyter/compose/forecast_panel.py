@@ -33,7 +33,7 @@ REFRESH_SECONDS = 5.0
 PATIENCE_SECONDS = 3.0
 """For a forecast when Launch is pressed: one takes a quarter of a second, the first of a kernel a second or two."""
 MEASURING_SECONDS = 20
-"""That measuring takes on a machine that does nothing else."""
+"""Time that measuring takes on a machine that does nothing else."""
 _WAITING = "The forecast appears as soon as the recipe can run."
 _WORKING = "Working out the forecast (a second or two)."
 _MEASURING = "Measuring this machine, once"

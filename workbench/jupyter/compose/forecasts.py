@@ -32,7 +32,7 @@ class OvertakenError(Exception):
 
 
 class Forecasts:
-    """What forecasts are known, and how others are made.
+    """The forecasts that are known; makes others.
 
     Args:
         runs_dir: the runs folder in which to look for runs that train.
@@ -125,7 +125,7 @@ class Forecasts:
 
 
 def settled_since(found: dict[str, Any], recipe: Recipe) -> bool:
-    """Whether a forecast of ``recipe`` is no longer the best there is: a run has found or prepared what was open."""
+    """Return True if a better forecast of ``recipe`` is possible: a run has found or prepared what was open."""
     from workbench.choices.data.prepare import is_prepared
 
     if found.get("preparation") and is_prepared(recipe.data):

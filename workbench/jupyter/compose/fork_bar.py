@@ -50,7 +50,7 @@ class ForkBar(Light, ipywidgets.VBox):
         self.children = self._rows
 
     def say_budget(self, text: str) -> None:
-        """What the fork has to spend, where that is not the budget of the run."""
+        """Show the budget of the fork, where that is not the budget of the run."""
         whole = html.escape(text)
         self.budget.value = f"<span title='{whole}'>{whole}</span>"
 

@@ -29,7 +29,7 @@ from workbench.jupyter.light_widgets import light
 from workbench.plots.shape import KnobScale
 
 CONSTANT = "constant"
-"""What the drop-down of a scheduled knob calls a plain number."""
+"""Name of a plain number in the drop-down of a scheduled knob."""
 
 
 class ChoiceKnob(Row):
@@ -118,7 +118,7 @@ class ChoiceKnob(Row):
 
     @property
     def brought(self) -> list[Brought]:
-        """Of another kind than the baseline's: the knobs that both have, where this one starts elsewhere."""
+        """Return the knobs that this kind shares with the baseline's other kind, and starts elsewhere."""
         if CONSTANT in (self.kind, before := _kind(self._baseline)) or self.kind == before:
             return self.part.brought
         base, start, now = map(flatten, (self._baseline, self._start(self._baseline), self.value))
@@ -157,7 +157,7 @@ class ChoiceKnob(Row):
                 self._curve.show(self.value, self._budget)
 
     def show(self, words: Sequence[str]) -> int:
-        """How many knobs in here hold all of these ``words``; the others are hidden, unless this one itself does."""
+        """Show the knobs that hold all of these ``words``, hide the others unless itself does; returns how many."""
         # An axis by its name alone: its help tells of what all the others do.
         text = f"{self._search_text if '.' in self.path else self.path} {self.kind}".replace("_", " ")
         own = all(word in text for word in words)
@@ -168,7 +168,7 @@ class ChoiceKnob(Row):
         return below + int(own)
 
     def rank(self, words: Sequence[str]) -> int:
-        """That of itself or of the best knob in its form."""
+        """Return its own rank, or that of the best knob in its form."""
         own = super().rank(words)
         return min(own, self.part.rank(words)) if isinstance(self.part, Form) else own
 
@@ -305,7 +305,7 @@ class Form:
         return sum(found.values())
 
     def rank(self, words: Sequence[str]) -> int:
-        """That of the best knob in here."""
+        """Return the rank of the best knob in here."""
         return min((knob.rank(words) for knob in self.knobs.values()), default=3)
 
     def spend(self, budget: Mapping[str, Any]) -> None:

@@ -24,15 +24,15 @@ from workbench.choices.knob import bounds_of
 from workbench.jupyter.light_widgets import light
 
 SLIDER_DECADES = 3
-"""How far a logarithmic slider reaches around the default where no bound stops it."""
+"""Decades that a logarithmic slider reaches around the default where no bound stops it."""
 SLIDER_REACH = 4
-"""How far a linear slider reaches, as a multiple of the default, where the range is no share."""
+"""Reach of a linear slider as a multiple of the default, where the range is no share."""
 SLIDER_STEPS = 100
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a field's annotation says, taken apart.
+    """A field's annotation, taken apart.
 
     Attributes:
         kind: ``bool``, ``int``, ``float``, ``str``, ``literal``, ``list`` or ``choice``.

@@ -34,7 +34,7 @@ class Brought(NamedTuple):
 
 
 def brought_lines(brought: Sequence[Brought]) -> list[str]:
-    """What each choice brought: ``"+1 with lans: optimizer.lr 0.004 → 0.00675"``."""
+    """List the knobs that each choice brought: ``"+1 with lans: optimizer.lr 0.004 → 0.00675"``."""
     by_kind: dict[str, list[str]] = {}
     for each in brought:
         by_kind.setdefault(each.kind, []).append(str(each))
@@ -42,7 +42,7 @@ def brought_lines(brought: Sequence[Brought]) -> list[str]:
 
 
 def rank_of(path: str, words: Sequence[str]) -> int:
-    """How well a name is what a search asks for: 0 the very name, 1 begins so, 2 holds it, 3 at best its help does."""
+    """Rank a name for a search: 0 the very name, 1 begins so, 2 holds it, 3 at best its help does."""
     asked, whole = " ".join(words), path.replace("_", " ")
     name = whole.rpartition(".")[2]
     if asked in (name, whole.replace(".", " ")):
@@ -51,7 +51,7 @@ def rank_of(path: str, words: Sequence[str]) -> int:
 
 
 class Row:
-    """What stands in the form for one field: its controls, a mark and a reset button once it is changed, an error line.
+    """The row of one field in the form: its controls, a mark and a reset button once it is changed, an error line.
 
     Args:
         tooltip: its help, through which a search looks.
@@ -96,7 +96,7 @@ class Row:
         return ""
 
     def rank(self, words: Sequence[str]) -> int:
-        """How well its name is what a search asks for (:func:`rank_of`)."""
+        """Rank its name for a search (:func:`rank_of`)."""
         return rank_of(self.path, words)
 
     def _offer_reset(self, changed: bool) -> None:

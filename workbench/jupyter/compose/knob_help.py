@@ -1,4 +1,4 @@
-"""What there is to know about a knob before turning it: its help, path, bounds, unit and default, as text."""
+"""The help of a knob, to read before turning it: its path, bounds, unit and default, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands beside a knob only while there is something to say: why it is wrong or doubted, and the way back."""
+"""Notes beside a knob, only while there is something to say: why it is wrong or doubted, and the way back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workbench.jupyter.light_widgets import light
 
 
 class Doubt(Problem):
-    """What speaks against a knob that breaks no rule: the recipe can run, and is not advised."""
+    """A warning about a knob that breaks no rule: the recipe can run, and is not advised."""
 
 
 class Note:

@@ -70,7 +70,7 @@ class RecipeEditor(Light, BundledWidget):
 
     @property
     def edited(self) -> Edited | None:
-        """What was typed here and is not applied; None where nothing was."""
+        """The text that was typed here and is not applied; None where nothing was."""
         if self.draft is None or self.draft == self._taken:
             return None
         return Edited(self.language, self.note, "; ".join(f"line {line}: {text}" for line, text in self.problems))

@@ -1,4 +1,4 @@
-"""What opens beside a form: a heading with a button that closes it, and something to read."""
+"""A panel beside a form: a heading with a button that closes it, and something to read."""
 
 from __future__ import annotations
 

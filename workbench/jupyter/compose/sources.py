@@ -1,4 +1,4 @@
-"""Where a recipe can come from: a preset by its name, a run of the runs folder as ``run:<id>``."""
+"""The sources of a recipe: a preset by its name, a run of the runs folder as ``run:<id>``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in a text a recipe's problems stand: from the path of a knob to the line that sets it."""
+"""Find a recipe's problems in its text: from the path of a knob to the line that sets it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workbench.base.errors import RecipeError
 
 
 class TextProblem(NamedTuple):
-    """What is wrong with a text: ``line`` counts from 1."""
+    """A problem of a text: ``line`` counts from 1."""
 
     line: int
     message: str

@@ -18,7 +18,7 @@ from workbench.jupyter.light_widgets import Light
 
 
 class Verdict(Light, ipywidgets.HTML):
-    """Where a composition stands, in one sentence."""
+    """The state of a composition, in one sentence."""
 
     doubted = traitlets.Bool(False, help="a recipe that breaks no rule and yet is not advised")
 
@@ -36,7 +36,7 @@ class Verdict(Light, ipywidgets.HTML):
 
     @property
     def doubt(self) -> str:
-        """What speaks against the recipe as it is composed now; empty where nothing does, or nobody knows yet."""
+        """The warning against the recipe as it is composed now; empty where there is none, or nobody knows yet."""
         judged, doubt = self._judged
         return doubt if judged == self._awaited else ""
 
@@ -73,7 +73,7 @@ class Verdict(Light, ipywidgets.HTML):
         brought: Sequence[Brought] = (),
         texts: RecipeTexts | None = None,
     ) -> None:
-        """Where the recipe stands, and what is wrong first.
+        """Show the state of the recipe, and first its first problem.
 
         Args:
             rest: problems that no knob shows; they come before those that one does.

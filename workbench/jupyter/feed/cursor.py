@@ -22,7 +22,7 @@ _MARK = re.compile(r"([0-9.]{7,64})-([0-9]{1,12})-([0-9]{1,12})-([0-9]{1,12})-([
 
 @dataclass(frozen=True)
 class News:
-    """What has been read of a run beyond a cursor.
+    """The part of a run that was read beyond a cursor.
 
     Attributes:
         first_row: index of the first new row of scalars.

@@ -81,7 +81,7 @@ class LabExperiments(Light, ipywidgets.VBox):
         return f"the recipe of {named} is in the forms; undo takes it back"
 
     def _dot(self, pick: str) -> str:
-        """Of a dot that was clicked, the run is selected and the recipe composed."""
+        """Select the run of a dot that was clicked, and compose its recipe."""
         self._table.selected = [self._held.run_of(pick).id]
         return self._compose(pick)
 

@@ -13,7 +13,7 @@ from workbench.store.folder import RunFolder
 
 
 class Forking:
-    """Whether the Lab composes a fork, and from where it goes on.
+    """The checkpoint from which a composed fork goes on, if one is composed.
 
     Args:
         moved: called with the step of another checkpoint that the user chose.
@@ -46,7 +46,7 @@ class Forking:
 
     @property
     def kept(self) -> dict[str, Any] | None:
-        """What :meth:`begin` needs in another kernel, as JSON."""
+        """The arguments of :meth:`begin` in another kernel, as JSON."""
         return None if self.point is None else {"run": self.point.folder.id, "step": self.point.step}
 
     def judge(self, recipe: Recipe) -> tuple[str, str]:
@@ -57,7 +57,7 @@ class Forking:
         return self.point.problem(recipe), self.point.scarce(recipe)
 
     def objections(self, recipe: Recipe) -> list[Problem]:
-        """What of a recipe no fork can change, each beside its knob."""
+        """Return the parts of a recipe that no fork can change, each beside its knob."""
         refused = [] if self.point is None else self.point.refused(recipe)
         return [Problem(path, "a fork cannot change it: it belongs to the checkpoint") for path in refused]
 

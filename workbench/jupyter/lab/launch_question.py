@@ -1,4 +1,4 @@
-"""What is asked before a launch that may not be meant: once, and Launch pressed again is the answer."""
+"""The question before a launch that may not be meant: once, and Launch pressed again is the answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.store.state import FINAL
 
 
 class Question(NamedTuple):
-    """What is asked.
+    """A question before a launch.
 
     Attributes:
         button: what Launch is called until it is answered.

@@ -82,7 +82,7 @@ class RaceForm(SourcePicker):
         super().close()
 
     def _on_message(self, widget: Any, content: Any, buffers: Any) -> None:
-        """What the page asks for. Returns at once: a forecast may prepare text and measure the machine."""
+        """Answer the page. Returns at once: a forecast may prepare text and measure the machine."""
         super()._on_message(widget, content, buffers)
         message = content if isinstance(content, dict) else {}
         if isinstance(ask := message.get("price"), int):
@@ -162,7 +162,7 @@ def _called(against: str | None, base: Recipe, baseline: Recipe) -> str:
 
 
 def _arms(composed: str, called: str) -> tuple[str, str]:
-    """What baseline and composed recipe are called in the race: as everywhere else, where that tells them apart."""
+    """Name baseline and composed recipe in the race: as everywhere else, where that tells them apart."""
     theirs, mine = (each if re.fullmatch(ARM_NAME, each) else "" for each in (called, composed))
     # A preset is called baseline, too: raced against another, it is not the baseline.
     mine = "mine" if mine in ("", theirs, "baseline") else mine
@@ -184,7 +184,7 @@ def _weight(path: str) -> int:
 
 
 def _difference(composed: Recipe, baseline: Recipe, mine: str = "mine") -> list[str]:
-    """What the race is about, in a line; none where the arms ask for the same."""
+    """Return the knobs in which two recipes differ, as one line; none where the arms ask for the same."""
     changed = {path: map(as_typed, values) for path, values in _changed(composed, baseline).items()}
     knobs = [f"{path} {there} \N{RIGHTWARDS ARROW} {here}" for path, (here, there) in changed.items()]
     named = ", ".join(knobs[:_NAMED_KNOBS])
@@ -194,7 +194,7 @@ def _difference(composed: Recipe, baseline: Recipe, mine: str = "mine") -> list[
 
 
 def _race_name(composed: Recipe, baseline: Recipe, called: str) -> str:
-    """Of the recipes, and of the knobs that differ where both are called alike."""
+    """Name a race by its recipes, and by the knobs that differ where both are called alike."""
     knobs = [*_changed(composed, baseline).items()][:_NAMED_KNOBS]
     mine = label({path: here for path, (here, _) in knobs}) if knobs and composed.name == called else composed.name
     return f"{mine} against {called}"

@@ -38,7 +38,7 @@ def lab_of_tab(runs_dir: str | Path | None = None) -> Lab:
 
 
 def kept_in(runs_dir: Path) -> Path:
-    """Where the composition is kept: with the user's other settings of Jupyter, one file per runs folder."""
+    """Return the file of the composition: with the user's other settings of Jupyter, one per runs folder."""
     # Not in the runs folder, which may be shared: what somebody is composing is nobody else's.
     return Path(jupyter_data_dir(), "workbench", "labs", f"{key_of(runs_dir)}.json")
 

@@ -1,4 +1,4 @@
-"""What a Lab leaves in a notebook that no page has shown."""
+"""The output of a Lab in a notebook that no page has shown."""
 
 from __future__ import annotations
 

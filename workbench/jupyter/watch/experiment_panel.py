@@ -22,7 +22,7 @@ from workbench.jupyter.watch.figures import bundle_of
 SECONDS = 2.0
 """Between two looks."""
 HEIGHT, LEAST_HEIGHT = 370, 240
-"""Of a picture: at most, where the page does not say what room there is; and where there is less. Pixels."""
+"""Height of a picture in pixels: where the page does not say what room there is, and where there is little."""
 THREAD = "workbench-experiment-panel"
 
 
