@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { answerInWords, heldByOther, leaseInWords, newController, pageController, Steering } from "../../workbench/jupyter/frontend/src/steering.js";
 
-const LEASE = { controller: "other", name: "ada@hub", seconds: 25, held: 40 };
+const LEASE = { controller: "other", name: "ada@hub", seconds: 25 };
 const run = (status = "running") => ({ id: "run-a", status: { status }, final: status !== "running" });
 
 /** A page whose server answers as told, null by leaving it to the kernel; `sent` holds what reached either. */

@@ -47,14 +47,12 @@ class Lease:
         controller: id of the holder; empty when nobody holds it.
         epoch: grows with every take-over; not when a lease that was let go, or ran out, is claimed by another.
         expires: Unix time at which it ends unless it is renewed.
-        since: Unix time from which the holder has held it without a gap.
     """
 
     controller: str = ""
     name: str = ""
     epoch: int = 0
     expires: float = 0.0
-    since: float = 0.0
 
     def held(self) -> bool:
         """Return True while somebody holds it."""
@@ -71,21 +69,18 @@ def read_lease(folder: RunFolder) -> Lease:
         name if isinstance(name, str) else "",
         epoch if isinstance(epoch, int) else 0,
         _time(raw.get("expires")),
-        _time(raw.get("since")),
     )
 
 
 def lease_holder(lease: Lease) -> dict[str, Any] | None:
-    """``{"controller", "name", "seconds", "held"}`` of a lease that is held, else None.
+    """Return ``{"controller", "name", "seconds"}`` of a lease that is held, else None.
 
-    Seconds left, and seconds held so far: ages, since the clock of whoever reads them may be another one.
+    Seconds left, since the clock of whoever reads them may be another one.
     """
     if not lease.held():
         return None
-    now = time.time()
-    held = max(0.0, now - lease.since) if lease.since else 0.0
-    seconds = round(lease.expires - now, 1)
-    return {"controller": lease.controller, "name": lease.name, "seconds": seconds, "held": round(held, 1)}
+    seconds = round(lease.expires - time.time(), 1)
+    return {"controller": lease.controller, "name": lease.name, "seconds": seconds}
 
 
 def claim(folder: RunFolder, controller: str, name: str = "", *, take_over: bool = False) -> Lease:
@@ -163,11 +158,8 @@ def _change(folder: RunFolder, controller: str, name: str, take_over: bool, only
             epoch = lease.epoch + pushed_out
             if pushed_out and not take_over:
                 raise _taken(folder, lease)
-            now = time.time()
-            since = lease.since if lease.held() and lease.controller == controller else now
-            after = (
-                Lease(controller, name[:80], epoch, now + LEASE_SECONDS, since) if controller else Lease(epoch=epoch)
-            )
+            expires = time.time() + LEASE_SECONDS
+            after = Lease(controller, name[:80], epoch, expires) if controller else Lease(epoch=epoch)
             # Not synced: it is worth half a minute.
             write_json(folder.lease, asdict(after), durable=False)
     except OSError as error:

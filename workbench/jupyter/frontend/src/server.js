@@ -114,7 +114,10 @@ export class Server {
       // The server holds the question until there is an answer: none is a glance of the page late.
       const answer = await jsonOf(await this.#ask(`${path}?${new URLSearchParams({ wait: String(WAIT_SECONDS), said: known })}`));
       if (DONE.includes(answer?.state)) return answer;
-      if (answer?.state === "accepted" && !known) said(answer), (known = answer.state);
+      if (answer?.state === "accepted" && !known) {
+        known = answer.state;
+        said(answer);
+      }
       if (answer) begun = answer.under_way;
       // A server that has trouble is left in peace for a moment.
       await this.rest(answer ? GLANCE_MS : TROUBLE_MS);
