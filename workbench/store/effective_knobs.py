@@ -101,12 +101,12 @@ def effective_knobs(folder: RunFolder, events: Iterable[Record] | None = None) -
     return EffectiveKnobs(values, found)
 
 
-def turns_until(folder: RunFolder, step: int, overrides: Mapping[str, Any]) -> list[Turn]:
+def turns_until(folder: RunFolder, step: int, overrides: Mapping[str, Any] | None = None) -> list[Turn]:
     """Knobs that were set up to a checkpoint, in their order; what a resume undid is left out.
 
     Args:
         step: of the checkpoint.
-        overrides: knobs that were turned by then, as the checkpoint has them.
+        overrides: knobs that were turned by then, as the checkpoint has them; None for whatever was turned.
     """
     launched, found = flatten(read_json(folder.recipe, {})), list[Turn]()
     for event in read_events(folder.telemetry):
@@ -117,7 +117,7 @@ def turns_until(folder: RunFolder, step: int, overrides: Mapping[str, Any]) -> l
         if event.get("kind") == "start":
             found = [turn for turn in found if turn.step <= at]
         path = str(data.get("path")) if event.get("kind") == "knob" and isinstance(data, Mapping) else ""
-        if isinstance(data, Mapping) and path in overrides and at <= step:
+        if isinstance(data, Mapping) and (overrides is None or path in overrides) and at <= step:
             first = launched.get(path, launched.get(f"{path}.kind"))
             before = next((turn.value for turn in reversed(found) if turn.path == path), first)
             if not same(before, data.get("value")):

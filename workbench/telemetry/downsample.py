@@ -37,6 +37,14 @@ def read_scalars(path: Path) -> list[Record]:
     return found
 
 
+def read_columns(path: Path) -> Columns:
+    """Return every scalar of a run, also of a long one, as columns."""
+    columns = Columns()
+    for records in _pieces(path):
+        columns.extend(records)
+    return columns
+
+
 def read_layers(path: Path) -> list[Record]:
     """Records of layers at a regular stride: of a long run, one to two times :data:`LAYER_RECORDS`."""
     kept: list[Record] = []
