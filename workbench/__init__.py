@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from workbench.jupyter.lab.lab import Lab
     from workbench.recipes import presets
     from workbench.recipes.recipe import Recipe
+    from workbench.seen.asked import rows
 
 __version__ = "0.1.0"
 
@@ -42,6 +43,7 @@ _HOMES = {
     "forecast": "workbench.forecasting.forecast:forecast",
     "launch": "workbench.client.launch:launch",
     "race": "workbench.experiments.race.race:race",
+    "rows": "workbench.seen.asked:rows",
     "runs": "workbench.client.run_list:runs",
     "Run": "workbench.client.run:Run",
     "score": "workbench.client.scoring:score",
@@ -53,7 +55,7 @@ _HOMES = {
 _COMPOSING = ("Recipe", "presets")
 __all__ = [
     "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "fill", "finetune", "forecast",
-    "generate", "launch", "presets", "race", "runs", "score", "sweep", "tune",
+    "generate", "launch", "presets", "race", "rows", "runs", "score", "sweep", "tune",
 ]  # fmt: skip
 
 

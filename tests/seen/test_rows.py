@@ -18,7 +18,8 @@ from workbench.choices.data.prepare import prepare
 from workbench.client.launch import launch
 from workbench.client.run import Run
 from workbench.recipes.recipe import Recipe
-from workbench.seen.rows import Reader, Rows, rows
+from workbench.seen.asked import rows
+from workbench.seen.rows import Reader, Rows
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
 
@@ -150,6 +151,7 @@ def test_text_and_names_are_never_markup(tmp_path: Path) -> None:
     assert "&lt;" in page
 
 
+@pytest.mark.process
 def test_a_run_is_read_as_it_went_and_as_it_will_go_on(corpus: Path, tmp_path: Path) -> None:
     recipe = tiny_recipe(corpus, steps=12).with_(
         data={"batch_rule": {"kind": "simigrad", "every": 2, "lowest": 2, "highest": 32, "grow": 2}}

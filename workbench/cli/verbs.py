@@ -90,6 +90,7 @@ def verb_parser() -> Parser:
     _add_steering(verbs)
     _add_keeping(verbs)
     _add_readings(verbs)
+    _add_rows(verbs)
     _add_scores(verbs)
     _add_catalogue(verbs)
     return parser
@@ -321,6 +322,16 @@ def _add_readings(verbs: Any) -> None:
         verbs, "log", "runs:log", "print what has happened in a run, and the end of what its process printed"
     )
     log.take("--lines N", "how many events, and lines (default 40)", type=whole(), default=40)
+
+
+def _add_rows(verbs: Any) -> None:
+    text = "print rows of any step as the model sees them, or where a text was read and why it was left out"
+    rows = _verb(verbs, "rows", "rows:show", text)
+    rows.take("what RECIPE|RUN", "a run (id, name or folder), a preset, or a recipe's file")
+    rows.take("--step N", "counted from 0; past or future (default 0)", type=whole(), default=0)
+    rows.take("--rows N", "rows to print (default 4)", type=whole(), default=4)
+    rows.take("--first N", "the first of them in the batch (default 0)", type=whole(), default=0)
+    rows.take("--find TEXT", "find these words: documents, the steps that read them, and what was left out and why")
 
 
 def _add_scores(verbs: Any) -> None:

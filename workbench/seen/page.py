@@ -97,6 +97,74 @@ def _token_html(row: Mapping[str, Any], place: int, first: bool) -> str:
     return f"<span class='wb-token wb-{mark}{joined}' title='{escape(title)}'>{text}{told}</span>"
 
 
+def found_html(found: Mapping[str, Any]) -> str:
+    """Return where a text was found, as HTML, everything escaped.
+
+    Args:
+        found: as ``Found.to_dict`` gives it.
+    """
+    heads = "".join(f"<th style='text-align:left'>{head}</th>" for head in ("document", "read at step", "text"))
+    cells = ((place_line(place), readings_line(place), plain(place["text"], 400)) for place in found["places"])
+    body = "".join(
+        "<tr>" + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in row) + "</tr>" for row in cells
+    )
+    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>" if body else ""
+    removed = "".join(f"<p>{escape(line)}</p>" for line in removed_lines(found))
+    rows = "".join(map(row_html, found["rows"]))
+    return f"<style>{STYLE}</style><div class='wb-rows'><p>{escape(found_line(found))}</p>{table}{removed}{rows}</div>"
+
+
+def found_text(found: Mapping[str, Any]) -> str:
+    """Return where a text was found, as text."""
+    lines = [found_line(found), *removed_lines(found)]
+    for place in found["places"]:
+        lines += ["", f"{place_line(place)}: {readings_line(place)}", f"  {plain(place['text'], 400)}"]
+    for row in found["rows"]:
+        lines += ["", row_line(row), *(f"  {piece_line(piece)}\n    {_words(row, piece)}" for piece in row["pieces"])]
+    return plain_lines("\n".join(lines))
+
+
+def found_line(found: Mapping[str, Any]) -> str:
+    """Return how often a text was found, in one line."""
+    text = f"'{plain(found['text'], 80)}'"
+    if not found["total"]:
+        return f"{text} stands nowhere in the prepared text of {plain(found['name'], 80)}; whole words are looked for"
+    more = f", the first {len(found['places'])} below" if found["total"] > len(found["places"]) else ""
+    return f"{text} stands in {many(found['total'], 'place')} of the text of {plain(found['name'], 80)}{more}"
+
+
+def removed_lines(found: Mapping[str, Any]) -> list[str]:
+    """Return the documents with the text that were left out, and why, a line each."""
+    return [
+        f"left out by step '{each['kind']}' of the preparation, since {each['reason']}"
+        + (f" ({plain(each['detail'], 160)})" if each["detail"] else "")
+        + f": document {each['number']:,} of the corpus {plain('/'.join(each['sources']), 80)} "
+        + f"'{plain(each['text'], 120)}'"
+        for each in found["removed"]
+    ]
+
+
+def place_line(place: Mapping[str, Any]) -> str:
+    """Return the document of a place, in one line."""
+    heldout = " of the held-out text" if place["split"] == "heldout" else ""
+    return f"document {place['document']:,}{heldout}, from token {place['offset']:,}"
+
+
+def readings_line(place: Mapping[str, Any]) -> str:
+    """Return when a place was read and will be, in one line."""
+    if place["split"] == "heldout":
+        return "never: models are scored on it"
+    past = [f"{each['step']:,}" for each in place["readings"] if each["past"]]
+    ahead = [f"{each['step']:,}" for each in place["readings"] if not each["past"]]
+    parts = [f"read at step {_listed(past, place['times'])}"] if past else []
+    parts += [f"to be read at step {_listed(ahead, place['planned'] - place['times'])}"] if ahead else []
+    return "; ".join(parts) or "not read: no step of this budget comes to it"
+
+
+def _listed(steps: Sequence[str], total: int, most: int = 8) -> str:
+    return ", ".join(steps[:most]) + (f" and {total - most:,} more" if total > most else "")
+
+
 def rows_text(rows: Mapping[str, Any]) -> str:
     """Return rows as text: ``[MASK]?true``, ``other\u2260true``, ``same=``."""
     lines = [headline(rows), *rows["notes"]]

@@ -1,9 +1,8 @@
-"""``wb.rows``: the rows of a step as the model sees them, and the steps at which a run has read a text."""
+"""The rows of a step as the model sees them, and what they are made of."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -260,34 +259,5 @@ def reader_of(
     """
     if isinstance(run_or_recipe, Recipe):
         return Reader(run_or_recipe, None, say)
-    is_typed = isinstance(run_or_recipe, (str, Path))
-    folder = find(*typed(run_or_recipe, runs_dir)) if is_typed else run_or_recipe.folder  # type: ignore[union-attr]
+    folder = find(*typed(run_or_recipe, runs_dir)) if isinstance(run_or_recipe, str | Path) else run_or_recipe.folder
     return Reader(Recipe.load(folder.recipe), folder, say)
-
-
-def rows(
-    run_or_recipe: Recipe | HasFolder | str | Path,
-    step: int = 0,
-    rows: int = 4,
-    *,
-    first: int = 0,
-    runs_dir: str | Path | None = None,
-    say: Callable[[str], None] = print,
-) -> Rows:
-    """Return the rows of a step as the model sees them: tokens, documents, what is hidden and what is asked for.
-
-    Args:
-        run_or_recipe: a recipe, a run, or a run's id, name or folder.
-        step: counted from 0: steps taken before it; past or future.
-        rows: to show, at most 256. first: the first of them in the batch.
-        runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
-        say: called with a line while text is prepared.
-
-    Raises:
-        RunError: no such run, step or row; or nobody can know the step's batch yet.
-        DataError: the text cannot be had, or has changed since.
-
-    Example:
-        >>> wb.rows(run, step=100)  # doctest: +SKIP
-    """
-    return reader_of(run_or_recipe, runs_dir, say).rows(step, first, rows)
