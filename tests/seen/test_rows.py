@@ -19,6 +19,7 @@ from workbench.client.launch import launch
 from workbench.client.run import Run
 from workbench.recipes.recipe import Recipe
 from workbench.seen.asked import rows
+from workbench.seen.finding import find_text, spellings
 from workbench.seen.rows import Reader, Rows
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
@@ -127,6 +128,25 @@ def test_a_row_names_its_documents_and_their_parts(corpus: Path) -> None:
             assert list(row.tokens[piece.begin : piece.end]) == part
             assert list(row.positions[piece.begin : piece.end]) == list(range(len(part)))
             assert piece.size == store.offsets_D1[piece.document + 1] - store.offsets_D1[piece.document]
+
+
+def test_rows_and_places_of_a_mixture_name_their_part(tmp_path: Path) -> None:
+    parts = []
+    for name, words in {"low": CYCLE[:10], "high": CYCLE[10:]}.items():
+        texts = (" ".join(words[(n + k) % 10] for k in range(1, 40)) + f" {name} {n}" for n in range(80))
+        path = written(tmp_path / f"{name}.jsonl", texts)
+        parts.append({"name": name, "source": {"kind": "files", "paths": [str(path)]}})
+    mixture = tiny_recipe(tmp_path, steps=100).with_(data={"kind": "mixture", "parts": parts})
+    reader = Reader(mixture, None, lambda line: None)
+    for row in reader.rows(90, most=8).rows:
+        (part,) = {piece.source for piece in row.pieces}
+        assert set(row.tokens) & set(spellings(reader, "stone" if part == "high" else "amber")[0].tolist())
+        assert row.epoch > 0
+    [place] = find_text(reader, "high 7").places
+    assert place.source == "high"
+    for reading in place.readings:
+        assert reading.epoch == reader.rows(reading.step, reading.place, 1).rows[0].epoch
+    assert len({reading.epoch for reading in place.readings}) > 1
 
 
 def test_the_page_is_static_and_says_without_colours_what_is_hidden(corpus: Path) -> None:

@@ -47,6 +47,7 @@ class Place:
 
     Attributes:
         split: ``train`` or ``heldout``, which no step reads. document: its number there. offset: tokens before it.
+        source: part of a mixture that it is of.
         text: with what stands around it. readings: up to 200, by step. times: how often the run has read it so far.
         planned: how often it reads it in all, as far as that is known.
     """
@@ -55,6 +56,7 @@ class Place:
     document: int
     offset: int
     text: str
+    source: str = ""
     readings: tuple[Reading, ...] = ()
     times: int = 0
     planned: int = 0
@@ -62,7 +64,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Found:
-    """Where a text stands and which steps read it.
+    """Places of a text, and the steps that read it.
 
     Attributes:
         name: of the recipe or run. text: that was looked for. done: steps that the run has taken.
@@ -148,7 +150,7 @@ def readings_of(reader: Reader, steps: Steps, found: Sequence[tuple[int, int]]) 
         order = reader.order.of_length(length)
         first_S = -(-steps.tokens_S[here_S] // length)
         last = int((first_S + steps.rows_S[here_S]).max()) - 1
-        for epoch in range(int(first_S[0]) // order.rows, last // order.rows + 1):
+        for epoch in range(_epochs(order, last)):
             for (begin, end), into in zip(found, readings, strict=True):
                 into += _readings(reader, order, order.samples_of(begin, end, epoch), first_S,
                                   steps.step_S[here_S], steps.rows_S[here_S])  # fmt: skip
@@ -161,6 +163,12 @@ def readings_of(reader: Reader, steps: Steps, found: Sequence[tuple[int, int]]) 
     return places
 
 
+def _epochs(order: RowOrder, last: int) -> int:
+    """Return how many passes over a text begin up to a sample; of a mixture, over the part with the most."""
+    told = [value for name, value in order.read(last).items() if name.startswith("data.epochs/")]
+    return 1 + (int(max(told)) if told else last // order.rows)
+
+
 def _readings(
     reader: Reader, order: RowOrder, samples: np.ndarray, first_S: np.ndarray, step_S: np.ndarray, rows_S: np.ndarray
 ) -> Iterator[Reading]:
@@ -170,7 +178,7 @@ def _readings(
         row = sample - int(first_S[place]) if place >= 0 else -1
         if 0 <= row < rows_S[place]:
             step = int(step_S[place])
-            yield Reading(step, row, sample // order.rows, step < reader.course.done)
+            yield Reading(step, row, int(order.epochs_of(np.array([sample]))[0]), step < reader.course.done)
 
 
 def _place(reader: Reader, split: str, begin: int, end: int) -> Place:
@@ -178,7 +186,7 @@ def _place(reader: Reader, split: str, begin: int, end: int) -> Place:
     document = int(np.searchsorted(store.offsets_D1, begin, side="right")) - 1
     start, stop = int(store.offsets_D1[document]), int(store.offsets_D1[document + 1])
     shown = np.asarray(store.ids_N[max(start, begin - AROUND) : min(stop, end + AROUND)]).tolist()
-    return Place(split, document, begin - start, reader.tokenizer.decode(shown))
+    return Place(split, document, begin - start, reader.tokenizer.decode(shown), reader.source(split, document))
 
 
 def _row(reader: Reader, place: Place) -> Row:

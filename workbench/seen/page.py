@@ -147,7 +147,8 @@ def removed_lines(found: Mapping[str, Any]) -> list[str]:
 def place_line(place: Mapping[str, Any]) -> str:
     """Return the document of a place, in one line."""
     heldout = " of the held-out text" if place["split"] == "heldout" else ""
-    return f"document {place['document']:,}{heldout}, from token {place['offset']:,}"
+    source = f" ({plain(place['source'], 80)})" if place["source"] else ""
+    return f"document {place['document']:,}{heldout}{source}, from token {place['offset']:,}"
 
 
 def readings_line(place: Mapping[str, Any]) -> str:

@@ -46,7 +46,7 @@ class Piece:
     Attributes:
         begin, end: places in the row.
         document: its number in the training split, from 0. offset: tokens of it before this piece. size: its tokens.
-        source: name of what it comes from; empty where nobody knows.
+        source: part of a mixture that it is of; empty for all other data.
     """
 
     begin: int
@@ -183,12 +183,13 @@ class Reader:
         progress = known(step.progress)
         marked = objective.shown_rows(batch, self.prepared.vocabulary, progress, self.recipe.seed)
         pieces, places_BT = self.prepared.vocabulary.pieces, order.places(samples_B)
+        epochs_B = order.epochs_of(samples_B)
         rows = []
         for index, places in enumerate(marked):
             sample = int(samples_B[index])
             rows.append(
                 Row(
-                    step=step.progress.step, place=sample - begin, sample=sample, epoch=sample // order.rows,
+                    step=step.progress.step, place=sample - begin, sample=sample, epoch=int(epochs_B[index]),
                     tokens=tuple(batch.tokens_BT[index].tolist()), seen=tuple(place.token for place in places),
                     texts=tuple(self.text(place.token) for place in places),
                     joined=tuple(bool(pieces and pieces.continues(place.token)) for place in places),
@@ -212,6 +213,11 @@ class Reader:
             self._texts[token] = name or " "
         return self._texts[token]
 
+    def source(self, split: str, document: int) -> str:
+        """Return the part of a mixture that a document of a split is of; empty for all other data."""
+        parts = self.prepared.parts.items()
+        return next((name for name, part in parts if document in getattr(part, split)), "")
+
     def _pieces(self, places_T: np.ndarray, documents_T: np.ndarray) -> tuple[Piece, ...]:
         offsets_D1 = self.prepared.train.offsets_D1
         bounds = np.flatnonzero(np.diff(documents_T, prepend=-1)).tolist()
@@ -219,7 +225,8 @@ class Reader:
         for begin, end in zip(bounds, [*bounds[1:], len(documents_T)], strict=True):
             document = int(np.searchsorted(offsets_D1, places_T[begin], side="right")) - 1
             start, stop = (int(offset) for offset in offsets_D1[document : document + 2])
-            found.append(Piece(begin, end, document, int(places_T[begin]) - start, stop - start))
+            source = self.source("train", document)
+            found.append(Piece(begin, end, document, int(places_T[begin]) - start, stop - start, source))
         return tuple(found)
 
     def _notes(self, step: Step) -> tuple[str, ...]:
@@ -231,7 +238,7 @@ class Reader:
         if not objective.one_network:
             notes.append("these rows are the generator's; the main network reads them with its guesses at the marked "
                          "places, which its weights decide")  # fmt: skip
-        if getattr(step.recipe.execution, "padding", "removed") == "kept":
+        if step.recipe.engine().padding == "kept":
             notes.append("execution.padding 'kept': each piece stands in a row of its own, filled up with [PAD]")
         return tuple(notes)
 

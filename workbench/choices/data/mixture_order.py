@@ -243,6 +243,11 @@ class MixtureOrder(RowOrder):
                 place_BT[here_B] = begin + part.places(local_B[here_B])
         return place_BT
 
+    def epochs_of(self, samples: np.ndarray) -> np.ndarray:
+        """See :meth:`RowOrder.epochs_of`; int64 (B,)."""
+        part_B, local_B = self.locate(samples)
+        return local_B // np.array([part.rows for part in self.parts.values()])[part_B]
+
     def samples_of(self, begin: int, end: int, epoch: int) -> np.ndarray:
         """See :meth:`RowOrder.samples_of`, int64; of an epoch of the part, among the first 2^24 samples of the run."""
         number = int(np.searchsorted(self._begins, begin, side="right")) - 1

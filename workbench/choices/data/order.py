@@ -170,6 +170,10 @@ class RowOrder:
         """Return where in the store each token of some rows stands, int64 (B, T); arguments as for :meth:`batch`."""
         return self._laid_out(np.ascontiguousarray(samples, dtype=np.int64))[0]
 
+    def epochs_of(self, samples: np.ndarray) -> np.ndarray:
+        """Return the epoch of some samples, int64 (B,): of a mixture, of each one's part."""
+        return samples // self.rows
+
     def samples_of(self, begin: int, end: int, epoch: int) -> np.ndarray:
         """Return the samples of an epoch that read some of a text, int64, rising; none where it was left out.
 
