@@ -27,6 +27,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, SerializeAsAny, mod
 from pydantic_core import PydanticCustomError
 
 from workbench.base.errors import RecipeError, check_known, unknown
+from workbench.base.fields import put
 from workbench.choices.knob import BOUNDS, MOVES, as_plain, bounds_of, known_fields, legal_bounds, not_a_number
 from workbench.choices.knob import knob as knob
 from workbench.choices.progress import Progress
@@ -138,8 +139,12 @@ class Choice(BaseModel):
     def located(self) -> dict[str, Any]:
         """Return absolute paths, by knob, for those that mean other files in another working folder."""
         inner = {name: getattr(self, name) for name in type(self).model_fields}
-        return {f"{name}.{path}": value for name, choice in inner.items() if isinstance(choice, Choice)
-                for path, value in choice.located().items()}  # fmt: skip
+        found = {f"{name}.{path}": value for name, choice in inner.items() if isinstance(choice, Choice)
+                 for path, value in choice.located().items()}  # fmt: skip
+        lists = {name: value for name, value in inner.items() if isinstance(value, tuple)}
+        # A path leads to no item of a list: the list as a whole, where it has any.
+        return found | {name: [_as_located(each) for each in value] for name, value in lists.items()
+                        if any(isinstance(each, Choice) and each.located() for each in value)}  # fmt: skip
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Combinations with the rest of ``recipe`` that cannot work (none unless overridden)."""
@@ -172,6 +177,14 @@ class Choice(BaseModel):
     def summary(cls) -> str:
         """First line of the docstring, without its markup: what a drop-down shows."""
         return (cls.__doc__ or cls.__name__).strip().splitlines()[0].replace("``", "")
+
+
+def _as_located(choice: Choice) -> dict[str, Any]:
+    """Return the fields of a choice with absolute paths."""
+    fields: dict[str, Any] = choice.model_dump(mode="json")
+    for path, value in choice.located().items():
+        fields = put(fields, path, value)
+    return fields
 
 
 def _takes_a_list(annotation: Any) -> bool:

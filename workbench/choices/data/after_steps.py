@@ -17,6 +17,7 @@ with a REPORT per step, in order::
      "characters_in", "characters_out", "removed_characters",
      "removed_share", "removed_character_share", "changed_share",                # shares of what came in
      "reasons": {"repeated": 12}, "changes": {"email": 3},                       # documents by reason, parts by kind
+     "facts": {"characters in Latin": 5120},                                     # numbers that the step adds up
      "kept_examples": [EXAMPLE], "removed_examples": [EXAMPLE], "changed_examples": [EXAMPLE]}   # up to ten each
 
 and an EXAMPLE ``{"number", "sources", "characters", "text"}``; of a removed one with ``reason`` and ``detail``, of a
@@ -199,6 +200,7 @@ class _Tally:
         self._documents: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._changes: Counter[str] = Counter()
+        self._facts: Counter[str] = Counter()
         self._examples = {which: _Sample() for which in ("kept", "removed", "changed")}
 
     def add(self, verdict: Verdict) -> None:
@@ -209,6 +211,7 @@ class _Tally:
         self.documents += 1
         self._documents[which] += 1
         self._characters["in"] += len(before)
+        self._facts.update(verdict.facts)
         if verdict.removed:
             self._reasons[verdict.removed] += 1
             self._characters["removed"] += len(before)
@@ -242,6 +245,7 @@ class _Tally:
             "changed_share": changed / count,
             "reasons": dict(self._reasons.most_common()),
             "changes": dict(self._changes.most_common()),
+            "facts": dict(self._facts.most_common()),
             **{
                 f"{which}_examples": [_example(each, EXAMPLE_CHARACTERS) for each in sample.drawn()]
                 for which, sample in self._examples.items()

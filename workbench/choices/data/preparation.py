@@ -1,4 +1,4 @@
-"""What the preparation steps of a corpus did, to read: shares, reasons, examples, and why a document was left out."""
+"""Reports of the preparation steps of a corpus, to read: shares, reasons, examples, why a document was left out."""
 
 from __future__ import annotations
 
@@ -107,6 +107,8 @@ def _section(report: dict[str, Any]) -> str:
         parts.append(_table(("reason", "documents"), [(why, f"{n:,}") for why, n in report["reasons"].items()]))
     if report["changes"]:
         parts.append(_table(("change", "times"), [(what, f"{n:,}") for what, n in report["changes"].items()]))
+    if report["facts"]:
+        parts.append(_table(("counted", "number"), [(what, f"{n:,}") for what, n in report["facts"].items()]))
     columns = {
         "removed": ("document", "reason", "detail", "text"),
         "changed": ("document", "before", "text"),

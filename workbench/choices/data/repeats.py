@@ -130,13 +130,9 @@ class Repeats:
         that lost something.
         """
         if 0 < self.share <= SCATTERED_SHARE:
-            pieces = list(_paragraphs(text))
-            repeated_W, begin_W = self._repeated_words(text)
-            if repeated_W.any():
-                self.shortened += 1
-                ends = np.cumsum([len(_encoded(piece)) for piece in pieces])
-                gone = set(np.searchsorted(ends, begin_W[repeated_W], side="right").tolist())
-                text = "".join(piece for number, piece in enumerate(pieces) if number not in gone).strip()
+            left = without_runs(text, self._runs[self._seen])
+            self.shortened += left is not text
+            text = left
         hash_G = runs_of([text]).hash_G
         sampled_G = hash_G[hash_G % self._share == 0]
         self.runs += len(sampled_G)
@@ -148,18 +144,29 @@ class Repeats:
         """Share of the runs in the output of :meth:`without` that also occur in the training text."""
         return self.repeated / self.runs if self.runs else 0.0
 
-    def _repeated_words(self, text: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return which words belong to a repeated run, bool of shape (W,), and where each word begins."""
-        found = runs_of([text])
-        first_G = found.first_G[self._is_repeated(found.hash_G)]
-        # +1 where a run begins, -1 behind its end: above 0 in between.
-        change = np.zeros(len(found.begin_W) + 1, np.int64)
-        np.add.at(change, first_G, 1)
-        np.add.at(change, first_G + RUN_WORDS, -1)
-        return change[:-1].cumsum() > 0, found.begin_W
-
     def _is_repeated(self, hash_G: np.ndarray) -> np.ndarray:
         return np.isin(hash_G, self._runs[self._seen])
+
+
+def without_runs(text: str, runs: np.ndarray) -> str:
+    """Return a text without the paragraphs that hold a word of some runs; the text itself if it has none of them.
+
+    Args:
+        runs: hashes of runs of 13 words, uint64 of shape (G,).
+    """
+    found = runs_of([text])
+    first_G = found.first_G[np.isin(found.hash_G, runs)]
+    if not len(first_G):
+        return text
+    # +1 where a run begins, -1 behind its end: above 0 in between.
+    change = np.zeros(len(found.begin_W) + 1, np.int64)
+    np.add.at(change, first_G, 1)
+    np.add.at(change, first_G + RUN_WORDS, -1)
+    begins = found.begin_W[change[:-1].cumsum() > 0]
+    pieces = list(_paragraphs(text))
+    ends = np.cumsum([len(_encoded(piece)) for piece in pieces])
+    gone = set(np.searchsorted(ends, begins, side="right").tolist())
+    return "".join(piece for number, piece in enumerate(pieces) if number not in gone).strip()
 
 
 def _paragraphs(text: str) -> Iterator[str]:

@@ -23,7 +23,7 @@ FOUND_SHARE = 0.99
 EARLIER = 4
 """Documents with an equal band are compared with the first so many of them: a thousand copies are no million pairs."""
 MOST_SHINGLES = 4096
-"""Of longer documents a sample of shingles is compared, chosen by hash."""
+"""Longer documents are compared by a sample of their shingles, chosen by hash."""
 _SEED = 17
 
 

@@ -31,6 +31,7 @@ class Verdict(NamedTuple):
         removed: reason for which it is removed, one of a few of the step; empty where it goes on.
         detail: numbers or the other document behind the reason.
         changes: what was changed in the text, and how often.
+        facts: numbers that the report adds up over all documents, removed ones included.
     """
 
     document: Document
@@ -38,6 +39,7 @@ class Verdict(NamedTuple):
     removed: str = ""
     detail: str = ""
     changes: Mapping[str, int] = {}
+    facts: Mapping[str, int] = {}
 
 
 def kept(document: Document) -> Verdict:
