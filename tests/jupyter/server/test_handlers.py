@@ -122,20 +122,6 @@ def test_ranges_are_what_the_kernel_sends(client: Client, run: RunFolder) -> Non
     assert (quiet, nothing) == ({"type": "beat", "cursor": newer}, b"")
 
 
-def test_pages_are_told_each_from_where_it_stands(client: Client, run: RunFolder) -> None:
-    first = told(client, run)[0]["cursor"]
-    say(run, 21, 30)
-    time.sleep(0.06)
-    second = told(client, run, since=first)[0]
-    assert second["runs"][0]["clock"] == 10
-    say(run, 31, 35)
-    time.sleep(0.06)
-    assert told(client, run, since=first)[0]["runs"][0]["clock"] == 15
-    assert told(client, run, since=second["cursor"])[0]["runs"][0]["clock"] == 5
-    assert told(client, run)[0]["type"] == "snapshot"
-    assert told(client, run, since="nonsense")[0]["type"] == "snapshot"
-
-
 def test_several_runs_come_in_one_message(server: Server, client: Client, run: RunFolder) -> None:
     other = run_folder(server.elsewhere / "20260101-000000-other")
     say(other, 1, 3)

@@ -12,6 +12,16 @@ const KERNEL_MS = 4000;
 // While a run is carrying something out, the seconds are counted aloud.
 const COUNT_MS = 1000;
 
+/** What a run can be asked, and in which states. */
+export const ASKABLE = {
+  pause: ["starting", "running"],
+  resume: ["paused", "stopped", "failed", "lost"],
+  // One that has stalled answers when it goes on.
+  stop: ["queued", "starting", "running", "stalled", "paused"],
+  checkpoint: ["running", "paused"],
+  evaluate: ["running", "paused"],
+};
+
 /** "evaluate: held-out loss 5.43", "evaluate: evaluating on held-out tokens, about 12 s; 5 s so far". */
 export function answerInWords(what, { state, text, seconds }) {
   if (state === "sent") return `${what}: asked`;

@@ -1,19 +1,17 @@
 // What can be asked of runs, in which states, and why not. Pure.
 
 import { FINAL, whyNotResumed } from "../format.js";
+import { ASKABLE } from "../steering.js";
 
-/** Verbs that a run itself answers; see ../steering.js. */
-export const REQUESTS = ["pause", "resume", "stop", "checkpoint", "evaluate"];
-
-/** `states`: those in which a run can be asked; `least`, `most`: how many runs it takes; `key`: on a row of the table. */
+/** `states`: those in which a run can be asked, else those of ASKABLE; `least`, `most`: how many runs it takes; `key`: on a row of the table. */
 export const ACTIONS = [
   { verb: "watch", title: "Watch", says: "draw the curves of these runs, and of no others", group: -1 },
-  { verb: "pause", title: "Pause", says: "hold after the present step, keeping memory", states: ["running"], group: 0 },
-  { verb: "resume", title: "Resume", says: "go on, or go on from the last checkpoint", states: ["paused", "stopped", "failed", "lost"], group: 0 },
-  { verb: "stop", title: "Stop…", says: "end after the present step, with a checkpoint", states: ["queued", "starting", "running", "stalled", "paused"], group: 0, key: "S" },
+  { verb: "pause", title: "Pause", says: "hold after the present step, keeping memory", group: 0 },
+  { verb: "resume", title: "Resume", says: "go on, or go on from the last checkpoint", group: 0 },
+  { verb: "stop", title: "Stop…", says: "end after the present step, with a checkpoint", group: 0, key: "S" },
   { verb: "next", title: "Next", says: "let it train before the others of yours that wait for this machine", states: ["queued"], most: 1, group: 0 },
-  { verb: "checkpoint", title: "Checkpoint", says: "save a checkpoint now", states: ["running", "paused"], group: 1 },
-  { verb: "evaluate", title: "Evaluate", says: "measure the held-out loss now", states: ["running", "paused"], group: 1 },
+  { verb: "checkpoint", title: "Checkpoint", says: "save a checkpoint now", group: 1 },
+  { verb: "evaluate", title: "Evaluate", says: "measure the held-out loss now", group: 1 },
   { verb: "fork", title: "Fork…", says: "edit the recipe on the left and go on from a checkpoint as a new run", most: 1, group: 2 },
   { verb: "compare", title: "Compare", says: "numbers side by side and the knobs that differ", least: 2, most: 12, group: 2 },
   { verb: "diff", title: "Diff", says: "the knobs that differ between these runs, or from the recipe on the left", most: 12, group: 2 },
@@ -41,7 +39,7 @@ const GOES = { next: "does not wait for this machine", checkpoint: "is not runni
  * @returns {{ids: string[], why: string}} `why` it cannot be done, empty when it can
  */
 export function possible(action, rows, partly = [], trashed = 0) {
-  const { least = 1, most = Infinity, states } = action;
+  const { least = 1, most = Infinity, states = ASKABLE[action.verb] } = action;
   if (action.verb === "empty" && !trashed) return { ids: [], why: "there is nothing in it" };
   if (rows.length < least && partly.length) return { ids: [], why: `unfold the group ${partly[0]}, of which some runs are selected, or select all of it` };
   if (rows.length < least) return { ids: [], why: least > 1 ? `select at least ${least} runs` : "select a run" };

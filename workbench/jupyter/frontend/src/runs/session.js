@@ -1,8 +1,7 @@
 // What one table knows, whatever views show it: rows, trash, knobs, and what was said last.
 
-import { outlived, Steering } from "../steering.js";
+import { ASKABLE, outlived, Steering } from "../steering.js";
 
-import { REQUESTS } from "./actions.js";
 import { Knobs } from "./filter.js";
 import { outcomeOf } from "./outcome.js";
 import { Rows } from "./rows.js";
@@ -43,7 +42,7 @@ export class Session {
 
   /** Asks for something; what becomes of it is told in `said`. */
   ask(verb, ids, rest = {}) {
-    if (REQUESTS.includes(verb)) return this.#steer(verb, ids, rest);
+    if (verb in ASKABLE) return this.#steer(verb, ids, rest);
     const request = ++this.request;
     this.send({ type: "do", request, verb, runs: ids, ...rest });
     const what = verb === "label" ? "labels" : verb;

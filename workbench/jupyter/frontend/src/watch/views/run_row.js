@@ -3,7 +3,7 @@
 import { el, say } from "../../dom.js";
 import { clock, duration, heldout, loss, partScore, queueText, secondsLeft, shareDone, short, speedSpan, standing, took, whyNotResumed } from "../../format.js";
 import { LEARNED_BRIEFLY } from "../../palette.js";
-import { answerInWords } from "../../steering.js";
+import { answerInWords, ASKABLE } from "../../steering.js";
 import { icon } from "../icons.js";
 import { nameNode } from "../../run_name.js";
 import { lineSample } from "../samples.js";
@@ -16,18 +16,6 @@ const BUTTONS = {
   stop: { text: "Stop", title: "End the run; asks first" },
 };
 const FROM_START = "Begin again at step 0: it left no checkpoint";
-/** What can be asked of a run, by its status. */
-const OFFERS = {
-  starting: ["pause", "stop"],
-  running: ["pause", "stop"],
-  paused: ["resume", "stop"],
-  queued: ["stop"],
-  // It answers when it goes on.
-  stalled: ["stop"],
-  stopped: ["resume"],
-  lost: ["resume"],
-  failed: ["resume"],
-};
 
 export class RunRow {
   constructor(monitor, run, key) {
@@ -165,7 +153,7 @@ export class RunRow {
   }
 
   #offer({ final, status: { status, repeats, missing_text, checkpoints } }) {
-    const offers = this.monitor.live && !repeats ? (OFFERS[status] ?? []) : [];
+    const offers = this.monitor.live && !repeats ? Object.keys(BUTTONS).filter((verb) => ASKABLE[verb].includes(status)) : [];
     const why = final ? whyNotResumed({ missing_text }) : "";
     const fromStart = final && !checkpoints?.length;
     const key = `${offers.join()} ${fromStart} ${why}`;

@@ -8,7 +8,7 @@ import { icon } from "../icons.js";
 import { brief, editsOf, forkStep, legalInWords, NEWEST, read, textOf } from "../knobs.js";
 import { Question } from "../../question.js";
 import { DONE } from "../../server.js";
-import { answerInWords, heldByOther, leaseInWords, outlived } from "../../steering.js";
+import { answerInWords, ASKABLE, heldByOther, leaseInWords, outlived } from "../../steering.js";
 
 const CHECK_AFTER_MS = 350;
 let panels = 0;
@@ -60,7 +60,7 @@ export class SteerPanel {
     // Closed, it stands there for as long as somebody else steers.
     this.root.hidden = !live || !(this.open || !this.take.hidden || this.question.open);
     if (!this.open) return;
-    const trains = ["running", "paused"].includes(run.status.status);
+    const trains = ASKABLE.evaluate.includes(run.status.status);
     if (outlived(this.status, run.status.status)) {
       this.now.said("", false);
       if (!this.dirty) this.knobLine.said("", false);
