@@ -56,7 +56,7 @@ class OwnAssembled(Assembled):
         """The first batch, cut to a micro-batch."""
         return self.look.batch.parts(shape.part_rows)[0]
 
-    def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], labelled: int) -> float:
+    def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], counts: Mapping[str, int]) -> float:
         """Return the FLOPs that the first pass counted, per token, as often as each layer's plan carries them out."""
         return batch.tokens * sum(map(self._flops_per_token, plans)) / len(plans)
 

@@ -71,12 +71,12 @@ class Assembled(TrainedModel):
         """A micro-batch of that shape, on the CPU, for passes that are not trained on."""
         raise NotImplementedError
 
-    def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], labelled: int) -> float:
+    def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], counts: Mapping[str, int]) -> float:
         """Useful FLOPs of a step on ``batch``.
 
         Args:
             plans: one per micro-batch.
-            labelled: positions with a label.
+            counts: labels by part of the loss.
         """
         raise NotImplementedError
 
@@ -101,10 +101,11 @@ class AssembledRecipe(Assembled):
         """See :meth:`Assembled.rehearsal`; rows from the first on."""
         return step_batch(self.order.of_length(shape.length), 0, shape, self.engine.ranks).parts[0]
 
-    def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], labelled: int) -> float:
+    def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], counts: Mapping[str, int]) -> float:
         """See :meth:`workbench.choices.objectives.objective.Objective.flops`."""
         length = batch.parts[0].tokens_BT.shape[1]
         objective, size = self.model.choice.in_phase(self.phase), self.vocabulary.size
+        labelled = objective.labels_in(counts)
         return objective.flops(self.architecture, size, plans, batch.tokens, labelled, batch.span, length)
 
 

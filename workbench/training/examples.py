@@ -68,8 +68,9 @@ class AssembledExamples(Assembled):
         longest = sorted(range(len(self.train)), key=lambda place: -len(self.train.ids[place]))
         return packed(self.train, [longest[n % len(longest)] for n in range(shape.part_rows)], self.vocabulary.pad)
 
-    def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], labelled: int) -> float:
+    def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], counts: Mapping[str, int]) -> float:
         """See :meth:`Assembled.flops`; the head's are too few to count."""
+        labelled = self.model.choice.labels_in(counts)
         share = 1.0 if self.model.choice.whole else min(1.0, labelled / batch.tokens)  # type: ignore[attr-defined]
         return (
             batch.tokens

@@ -97,9 +97,7 @@ class Growth:
         if recipe.objective.renews_optimizer:
             assembled.optimizer = build_optimizer(recipe, assembled.model, assembled.engine)
         if self._writer is not None:
-            fresh = ", with a fresh optimizer" if recipe.objective.renews_optimizer else ""
-            kind = recipe.objective.parts[phase].kind
-            self._writer.event(progress.step, "phase", f"phase {phase + 1}: objective '{kind}'{fresh}", phase=phase + 1)
+            self._writer.event(progress.step, "phase", recipe.objective.announced(phase), phase=phase + 1)
 
     def _begin(self, recipe: Recipe, stage: int, transition: Transition) -> None:
         assembled = self.assembled

@@ -137,7 +137,7 @@ class Training:
                     times=times,
                     layers=layers,
                     layers_run=sum(sum(plan.runs) for plan in result.plans) / len(result.plans),
-                    useful_flops=self.assembled.flops(batch, result.plans, result.labels),
+                    useful_flops=self.assembled.flops(batch, result.plans, result.counts),
                 )
             )
             self.recorder.spent_seconds += time.perf_counter() - measuring

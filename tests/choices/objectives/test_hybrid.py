@@ -64,6 +64,7 @@ def test_labels_stand_one_place_before_their_tokens() -> None:
         assert seen.tokens_BT[row, t] == (picks.tokens_BT if corrupt else batch.tokens_BT)[row, t]
     counts = model.counts(batch, START)
     assert counts == {"causal_rows": 3 * 14, "masked_rows": asked}
+    assert model.choice.labels_in(counts) == 3 * 14 + asked, "FLOPs count those of every row"
 
 
 def test_loss_is_the_weighted_sum_of_two_means() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import torch
@@ -61,8 +62,13 @@ class Hybrid(Objective):
         return ("masked_rows",)
 
     def labelled_fraction(self, progress: Progress) -> float:
-        """``causal_share`` at ``progress``: each of the T tokens of such a row predicts the next."""
-        return at(self.causal_share, progress)
+        """Share of the T tokens of both kinds of rows: each token of a causal one predicts the next."""
+        share = at(self.causal_share, progress)
+        return share + (1 - share) * at(self.mask_rate, progress)
+
+    def labels_in(self, counts: Mapping[str, int]) -> int:
+        """Return the labels of all rows (B, T), whichever kind they are of."""
+        return sum(counts.values())
 
     def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:
         """Return rows (B, T): the causal ones as they are, the others with what is hidden."""

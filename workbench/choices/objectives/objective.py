@@ -326,6 +326,14 @@ class Objective(Choice):
         """Share of a row's tokens that get a label at ``progress`` (for FLOPs and the forecast)."""
         raise NotImplementedError
 
+    def labels_in(self, counts: Mapping[str, int]) -> int:
+        """Return how many labels of a step on rows (B, T) the FLOPs count: the first part's; others share or judge it.
+
+        Args:
+            counts: by part of the loss.
+        """
+        return next(iter(counts.values()))
+
     def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:
         """Return what training at ``progress`` shows of rows (B, T), place by place, for people to look at.
 

@@ -148,6 +148,11 @@ class Phases(Objective):
         part: Objective = self.parts[number]
         return part
 
+    def announced(self, number: int) -> str:
+        """Return the sentence that a run says where a phase begins, of which rows (B, T) are trained from then on."""
+        fresh = ", with a fresh optimizer" if self.renews_optimizer else ""
+        return f"phase {number + 1}: objective '{self.parts[number].kind}'{fresh}"
+
     @property
     def renews_optimizer(self) -> bool:  # type: ignore[override]
         """Return whether the optimizer's state, of the weights' shapes, is dropped where a phase begins."""
