@@ -277,4 +277,5 @@ def test_held_out_text_that_repeats_training_text_is_said_to_be_left_out(tmp_pat
     valid.write_text("".join(json.dumps({"text": text}) + "\n" for text in [*(f"{text}." for text in long)]))
     said: list[str] = []
     prepare(Files(paths=(str(train),), heldout_paths=(str(valid),), **SMALL), said.append)
-    assert "parts of 2 held-out documents that repeat training text" in said[-1]
+    assert "parts of 2 held-out documents that repeat training text" in said[-2]
+    assert said[-1].startswith("tokenizer: ")

@@ -30,6 +30,8 @@ def write_documents(
         with_bytes: also write the bytes of text of each token, which takes a third longer.
     """
     for batch in batched(texts, BATCH_CHARACTERS):
+        writer.words += sum(len(text.split()) for text in batch)
+        writer.text_bytes += sum(len(text.encode("utf-8", "surrogatepass")) for text in batch)
         pieces = [(number, piece) for number, text in enumerate(batch) for piece in cut(text, BATCH_CHARACTERS // 2)]
         ids: list[list[np.ndarray]] = [[] for _ in batch]
         sizes: list[list[np.ndarray]] = [[] for _ in batch]

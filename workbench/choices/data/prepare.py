@@ -24,6 +24,7 @@ from workbench.choices.data.pieces import Pieces
 from workbench.choices.data.repeats import RUN_WORDS, Repeats
 from workbench.choices.data.split import RULE, choose_split, document_hash
 from workbench.choices.data.store import SPLITS, StoreWriter, open_store
+from workbench.choices.data.tokenizers.report import in_words, tokenizer_report
 from workbench.choices.data.tokenizers.vocabulary import complete, vocabulary_of
 from workbench.choices.data.tokens import PreparedData, StorePart, TokenStore, Vocabulary
 from workbench.ops.remembered import FOLDER, recalled, remember
@@ -63,8 +64,11 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
     made_from = _made_from(data)
     key = key_of(made_from)
 
+    built = False
+
     def build(aside: Path) -> dict[str, Any]:
-        began = time.monotonic()
+        nonlocal built
+        built, began = True, time.monotonic()
         content = _build(data, aside, say)
         seconds = round(time.monotonic() - began, 1)
         remember(cache_folder() / FOLDER, NAME, _subject(data), {"seconds": seconds}, 0.0)
@@ -84,13 +88,14 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
         "heldout_split": manifest["split"],
         "heldout_overlap": manifest["heldout_overlap"],
         "heldout_overlap_before": manifest["heldout_overlap_before"],
+        **({"text": manifest["text"]} if "text" in manifest else {}),
         **({"preparation": manifest["preparation"]} if data.steps else {}),
         **({"parts": {name: _sizes(part, stores) for name, part in parts.items()}} if parts else {}),
         "tokenizer_sha256": files[TOKENIZER_FILE]["sha256"],
         **{split: {**manifest[split], "sha256": files[f"{split}.ids.bin"]["sha256"]} for split in SPLITS},
     }
     vocabulary = Vocabulary(**manifest["vocabulary"], pieces=Pieces.of(folder / TOKENIZER_FILE))
-    return PreparedData(
+    prepared = PreparedData(
         **stores,
         vocabulary=vocabulary,
         tokenizer_file=str(folder / TOKENIZER_FILE),
@@ -98,6 +103,9 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
         fingerprint=fingerprint,
         parts=parts,
     )
+    if built:
+        say(in_words(tokenizer_report(prepared)))
+    return prepared
 
 
 def prepared_counts(key: str) -> np.ndarray | None:
@@ -235,6 +243,7 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
         **texts.described(ends),
         "heldout_overlap": repeats.overlap,
         "heldout_overlap_before": repeats.share,
+        "text": {s: {"bytes": w.text_bytes, "words": w.words} for s, w in zip(SPLITS, (train, heldout), strict=True)},
         **({"preparation": texts.documents.described()} if data.steps else {}),
         **{s: {"documents": w.documents, "tokens": w.tokens} for s, w in zip(SPLITS, (train, heldout), strict=True)},
     }

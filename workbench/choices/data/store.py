@@ -18,7 +18,8 @@ SPLITS = ("train", "heldout")
 class StoreWriter:
     """Writes one split, document by document; memory stays bounded by what one call hands over.
 
-    ``counts_V`` holds how often each id was written.
+    ``counts_V`` holds how often each id was written, ``words`` and ``text_bytes`` what the texts had in all (words are
+    runs between white space).
 
     Args:
         vocabulary_size: decides the width of an id, two bytes up to 65,536.
@@ -32,7 +33,7 @@ class StoreWriter:
         self._offsets.write(np.zeros(1, "<i8").tobytes())
         self._bytes = (folder / f"{split}.bytes.bin").open("wb") if split == "heldout" else None
         self.counts_V = np.zeros(vocabulary_size, np.int64)
-        self.tokens = self.documents = 0
+        self.tokens = self.documents = self.words = self.text_bytes = 0
 
     def add(self, ids_N: np.ndarray, lengths_D: np.ndarray, bytes_N: np.ndarray | None = None) -> None:
         """Append documents that lie back to back.
