@@ -135,7 +135,11 @@ LONGER = [
         {"depth": kind, "architecture": {"layers": 4}, "optimizer": {"eps": 1e-5}}
         for kind in ("progressive_drop", "raptr", "freeze", "stacking", "multi_stage", "grow_width")
     ),
+    {"objective": "masked_permuted"},
+    {"objective": {"kind": "causal", "further_tokens": 2}},
+    {"objective": {"kind": "phases", "optimizer_state": "fresh"}, "optimizer": {"eps": 1e-5}},
     {"data": {"batch_size": {"kind": "linear", "start": 8, "end": 16}}},
+    {"data": {"order": "curriculum"}},
 ]
 
 

@@ -45,11 +45,11 @@ class Local(Launcher):
         recipe.check_here()
         if self.processes > 1:
             recipe.check_together(self.processes)
-            wanted, cores = self.processes * (recipe.execution.threads or 1), os.cpu_count() or 1
-            if wanted > cores:
+            threads, cores = recipe.execution.threads or 1, os.cpu_count() or 1
+            if self.processes * threads > cores:
                 raise RunError(
-                    f"processes: {self.processes} of them compute in {many(wanted, 'thread')}, and this machine has "
-                    f"{many(cores, 'core')}; use fewer, or set execution.threads lower"
+                    f"processes: {self.processes} with {many(threads, 'thread')} each, and this machine has "
+                    f"{many(cores, 'core')}; use 1..{max(1, cores // threads)}, or fewer threads each"
                 )
 
     def submit(self, folder: RunFolder, resume: bool) -> Handle:

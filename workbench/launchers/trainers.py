@@ -18,7 +18,7 @@ from workbench.store.state import LOCK_VARIABLE, die_with_parent
 
 MEETING = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """Variables by which several trainers find each other, as torchrun names them."""
-GRACE_SECONDS = 10.0
+GRACE_SECONDS = 5.0
 """For trainers that see by themselves that another has ended."""
 _POLL_SECONDS = 0.1
 
