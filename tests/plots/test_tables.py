@@ -67,3 +67,17 @@ def test_moments_that_no_calendar_knows_are_left_out(view):
     page = tables.events_table(replace(view, telemetry=replace(view.telemetry, events=events)))
     assert page.count("begun") == 4
     assert page.count("1970-01-01 00:00:00") == 1
+
+
+def test_preparation_steps_of_a_run(view):
+    step = {
+        "kind": "quality<",
+        "documents_in": 1200,
+        "removed": 30,
+        "changed": 2,
+        "characters_in": 9,
+        "characters_out": 8,
+    }
+    page = tables.preparation_table(replace(view, environment={"data": {"preparation": [step]}}))
+    assert '<th scope="row">quality&lt;</th><td>1,200</td><td>30</td><td>2</td>' in page
+    assert tables.preparation_table(view) == ""

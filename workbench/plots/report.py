@@ -36,6 +36,7 @@ from workbench.plots.tables import (
     fingerprint,
     heldout_table,
     plan_table,
+    preparation_table,
     recipe_table,
     result_table,
     score_tables,
@@ -143,7 +144,9 @@ def _recipes(views: Sequence[RunView]) -> str:
     heading = "What differs between the recipes" if several else "Recipe"
     tables = recipe_table(views, differing_only=True) if several else choices_table(views[0].recipe, views[0].knobs)
     whole = f"<details><summary>Every knob</summary>{recipe_table(views, differing_only=False)}</details>"
-    return f"<h2>{heading}</h2>{tables}{whole}"
+    prepared = [(view, text) for view in views if (text := preparation_table(view))]
+    texts = "".join(f"<h3>Preparation of the text of {escape(plain(view.name))}</h3>{text}" for view, text in prepared)
+    return f"<h2>{heading}</h2>{tables}{whole}{texts}"
 
 
 def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:

@@ -130,6 +130,18 @@ def plan_table(view: RunView) -> str:
     return table(COLUMNS[1:], rows, corner=COLUMNS[0]) if rows else ""
 
 
+def preparation_table(view: RunView) -> str:
+    """Return what each preparation step removed and changed; empty for a run without any."""
+    data = view.environment.get("data")
+    steps = data.get("preparation") if isinstance(data, Mapping) else None
+    columns = {
+        name: name.replace("_", " ")
+        for name in ("documents_in", "removed", "changed", "characters_in", "characters_out")
+    }
+    rows = [(str(step["kind"]), [f"{step[name]:,}" for name in columns]) for step in steps or ()]
+    return table(list(columns.values()), rows, corner="step") if rows else ""
+
+
 def fingerprint(view: RunView) -> str:
     """Return what the data were made of, as indented JSON."""
     text = json.dumps(view.environment.get("data") or {}, indent=2, ensure_ascii=False)

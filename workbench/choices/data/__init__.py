@@ -6,6 +6,18 @@ from workbench.choices.data.examples import Examples
 from workbench.choices.data.files import Files
 from workbench.choices.data.hugging_face import HuggingFace
 from workbench.choices.data.mixture import Mixture, Part
+from workbench.choices.data.preparation import Preparation, preparation_of
 from workbench.choices.data.tuning_text import TuningText
 
-__all__ = ["Data", "Embedded", "Examples", "Files", "HuggingFace", "Mixture", "Part", "TuningText"]
+__all__ = [
+    "Data",
+    "Embedded",
+    "Examples",
+    "Files",
+    "HuggingFace",
+    "Mixture",
+    "Part",
+    "Preparation",
+    "TuningText",
+    "preparation_of",
+]

@@ -78,12 +78,19 @@ class Preparation:
         return float(self.characters_out or 0) / max(1, self.characters_in or 0)
 
 
-def preparation_of(data: Data, say: Say) -> Preparation:
-    """Prepare a corpus, unless that was done before, and return the reports of its steps.
+def preparation_of(source: Any, say: Say = print) -> Preparation:
+    """Prepare the text of a recipe, or of data, unless that was done before; return the reports of its steps.
 
     Raises:
         DataError: as :func:`workbench.choices.data.prepare.prepare`.
+
+    Example:
+        >>> from workbench.choices.data import Files, preparation_of
+        >>> found = preparation_of(Files(paths=("docs",), steps="exact_duplicates"))  # doctest: +SKIP
+        >>> found.steps[0]["removed"], next(found.removed("some words"))["reason"]  # doctest: +SKIP
+        (12, 'repeated')
     """
+    data: Data = getattr(source, "data", source)
     return Preparation(Path(prepare(data, say).tokenizer_file).parent)
 
 
