@@ -127,6 +127,9 @@ class Monitor(BundledWidget):
         self._keepsake.show()
         self.figures.show()
         cell_widgets.shown(self)
+        # The thread of runs that have ended may be through before there was anything to replace.
+        if not self.feed.running:
+            self.settle()
         return self
 
     def watch(self, runs: Run | RunFolder | str | Sequence[Run | RunFolder | str]) -> None:
