@@ -245,6 +245,8 @@ def _notes(recipe: Recipe) -> list[str]:
     notes = ["seconds of training only: start-up, compilation, evaluation and checkpoints come on top"]
     if recipe.data.batch_rule.kind != "as_scheduled":
         notes.append(f"data.batch_rule '{recipe.data.batch_rule.kind}' changes the batch by what it measures; not seen")
+    if recipe.objective.reference is not None:
+        notes.append("the forward pass of the reference model comes on top: no other run is read for a forecast")
     return notes + recipe.engine().assumptions()
 
 

@@ -106,7 +106,9 @@ class AssembledRecipe(Assembled):
         length = batch.parts[0].tokens_BT.shape[1]
         objective, size = self.model.choice.in_phase(self.phase), self.vocabulary.size
         labelled = objective.labels_in(counts)
-        return objective.flops(self.architecture, size, plans, batch.tokens, labelled, batch.span, length)
+        useful: float = objective.flops(self.architecture, size, plans, batch.tokens, labelled, batch.span, length)
+        reference = self.model.reference
+        return useful + (reference.flops(batch.tokens, batch.span, length) if reference else 0.0)
 
 
 def assemble(recipe: Recipe, prepared: PreparedData, engine: Engine | None = None) -> AssembledRecipe:

@@ -177,4 +177,6 @@ def _architecture(recipe: Recipe, stage: int) -> Architecture:
 
 
 def _build(recipe: Recipe, assembled: Assembled, stage: int) -> TrainingModel:
-    return build_model(recipe, _architecture(recipe, stage), assembled.vocabulary, assembled.engine)
+    model = build_model(recipe, _architecture(recipe, stage), assembled.vocabulary, assembled.engine)
+    model.reference = assembled.model.reference
+    return model

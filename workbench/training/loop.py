@@ -76,6 +76,7 @@ class Training:
         batch: dict[str, float | None] | None = None,
         position: Mapping[str, Any] | None = None,
     ) -> None:
+        assert (assembled.model.reference is None) == (recipe.objective.reference is None), "a reference is read first"
         self.recipe, self.assembled, self.engine = recipe, assembled, assembled.engine
         self.device = self.engine.device
         self.growth = Growth(assembled, writer, grown)

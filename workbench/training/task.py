@@ -18,6 +18,7 @@ from workbench.store.folder import RunFolder
 from workbench.training.assemble import Assembled, AssembledRecipe, assemble
 from workbench.training.evaluate import DURING, Evaluation, evaluate, references
 from workbench.training.examples import ExampleTask
+from workbench.training.reference import with_losses, with_reference
 
 
 class Task(Protocol):
@@ -85,7 +86,9 @@ class RecipeTask:
 
     def assemble(self, engine: Engine) -> AssembledRecipe:
         """See :func:`workbench.training.assemble.assemble`."""
+        self._prepared = with_losses(self._recipe, self._prepared, self._folder, engine.device, self._say)
         self._assembled = assemble(self._recipe, self._prepared, engine)
+        with_reference(self._assembled.model, self._recipe, self._prepared, self._folder)
         self._assembled.heldout = with_windows(self._prepared, self._assembled.heldout, self._say)
         self._assembled.heldout.save(self._folder.heldout)
         return self._assembled

@@ -57,7 +57,8 @@ class Data(Choice):
         yield from self.order.problems(recipe)
 
     def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
-        """Yield a batch rule that compares gradients, and micro-batches with fewer rows than processes."""
+        """Yield an order and a batch rule for one process, and micro-batches with fewer rows than processes."""
+        yield from self.order.problems_together(recipe, processes)
         if any(map(self.batch_rule.compares, range(LOOK_AHEAD))):
             kind = self.batch_rule.kind
             why = f"'{kind}' compares gradients of one process's rows; use 'as_scheduled', or train in one process"

@@ -96,7 +96,8 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
     }
     vocabulary = Vocabulary(**manifest["vocabulary"], pieces=Pieces.of(folder / TOKENIZER_FILE))
     prepared = PreparedData(
-        **stores,
+        train=stores["train"],
+        heldout=stores["heldout"],
         vocabulary=vocabulary,
         tokenizer_file=str(folder / TOKENIZER_FILE),
         counts_V=np.load(folder / COUNTS_FILE),

@@ -127,6 +127,7 @@ class PreparedData:
         counts_V: int64, occurrences of each id in the training split, special ones included.
         fingerprint: JSON-able record of sources, tokenizer, counts and hashes; written into every run.
         parts: of a mixture, by name; empty for all other data.
+        losses_D: float64, nats per token of each training document under a reference model, where an order goes by it.
     """
 
     train: TokenStore
@@ -136,3 +137,4 @@ class PreparedData:
     counts_V: np.ndarray
     fingerprint: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, StorePart] = field(default_factory=dict)
+    losses_D: np.ndarray | None = None

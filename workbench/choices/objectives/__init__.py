@@ -12,8 +12,9 @@ from workbench.choices.objectives.objective import Loss, Objective, TrainingMode
 from workbench.choices.objectives.phases import Phases
 from workbench.choices.objectives.regress import Regress
 from workbench.choices.objectives.replaced_token import ReplacedToken
+from workbench.choices.objectives.selective import Selective
 
 __all__ = [
     "AnswerSpan", "Causal", "Classify", "Diffusion", "Hybrid", "Loss", "Masked", "MaskedPermuted", "MetaController",
-    "Objective", "Phases", "Regress", "ReplacedToken", "TrainingModel",
+    "Objective", "Phases", "Regress", "ReplacedToken", "Selective", "TrainingModel",
 ]  # fmt: skip

@@ -78,6 +78,13 @@ def follows(batch: Batch, ahead: int = 1) -> Tensor:
     return weight_BT
 
 
+def next_tokens(batch: Batch) -> Labelled:
+    """Return the batch as it is, tokens (B, T), and the next token at every slot; at ends of pieces it weighs 0."""
+    # The first token wraps around to the last column, where the weight is 0; shapes stay (B, T).
+    labels_BT = batch.tokens_BT.roll(-1, dims=1)
+    return Labelled(batch.tokens_BT, None, labels_BT.flatten(), follows(batch).flatten())
+
+
 class CausalModel(TokenPrediction):
     """A causal backbone that predicts the next token, logits (N, V); arguments as for :class:`TokenPrediction`."""
 
@@ -121,7 +128,4 @@ class CausalModel(TokenPrediction):
 
     def labelled(self, batch: Batch, progress: Progress) -> Labelled:
         """Return the batch as it is, tokens (B, T); labels at ends of pieces weigh 0."""
-        weight_BT = follows(batch)
-        # The first token wraps around to the last column, where the weight is 0; shapes stay (B, T).
-        labels_BT = batch.tokens_BT.roll(-1, dims=1)
-        return Labelled(batch.tokens_BT, None, labels_BT.flatten(), weight_BT.flatten())
+        return next_tokens(batch)

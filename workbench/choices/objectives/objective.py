@@ -18,6 +18,7 @@ from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.preview import START, Shown, row_of
+from workbench.choices.objectives.reference import Reference
 from workbench.choices.progress import Progress
 from workbench.ops.attention import Sight
 
@@ -97,10 +98,13 @@ class TrainingModel(nn.Module):
         choice: the objective in force; replaced (never mutated) when a scheduled knob is changed during a run.
         predicts: name of the stack that predicts tokens, of those in :meth:`stacks`.
         planned: beginnings of the names of parameters that :meth:`freeze_outside` leaves alone.
+        reference: the model that :attr:`Objective.reference` names, once training has read it; in no checkpoint.
     """
 
     backbone: Backbone
     choice: Objective
+    vocabulary: Vocabulary
+    reference: Reference | None = None
     predicts: ClassVar[str] = "main"
     planned: ClassVar[tuple[str, ...]] = ("backbone.blocks.",)
 
@@ -272,6 +276,11 @@ class Objective(Choice):
         Engines and optimizers that know one head and one mean refuse a recipe that has any.
         """
         return ()
+
+    @property
+    def reference(self) -> tuple[str, int | None] | None:
+        """Return run and step of a frozen model that scores rows (B, T) in training; None for none."""
+        return None
 
     @property
     def reads_text(self) -> bool:

@@ -149,9 +149,13 @@ class TokenPrediction(TrainingModel):
     def scored(logits_NV: Tensor, labels_N: Tensor, weight_N: Tensor) -> tuple[Tensor, Tensor]:
         """Return nats and right predictions, 0-d, of float32 logits (N, V); see :meth:`score`."""
         nats_N = F.cross_entropy(logits_NV, labels_N, reduction="none")
-        with torch.no_grad():
-            # Against the maximum, which the softmax needs anyway. Of k equal maxima the label is one in k: bf16 leaves
-            # few enough values that ties are common (1.75% of random rows).
-            best_N1 = logits_NV.amax(-1, keepdim=True)
-            hits_N = (logits_NV.gather(1, labels_N[:, None]) >= best_N1)[:, 0] / (logits_NV >= best_N1).sum(-1)
-        return (nats_N * weight_N).sum(-1), (hits_N * weight_N).sum(-1)
+        return (nats_N * weight_N).sum(-1), (hits_of(logits_NV, labels_N) * weight_N).sum(-1)
+
+
+@torch.no_grad()
+def hits_of(logits_NV: Tensor, labels_N: Tensor) -> Tensor:
+    """Return 1 for labels with the highest logit, else 0, (N,); of k equal maxima the label is one in k."""
+    # Against the maximum, which the softmax needs anyway. bf16 leaves few enough values that ties are common (1.75% of
+    # random rows).
+    best_N1 = logits_NV.amax(-1, keepdim=True)
+    return (logits_NV.gather(1, labels_N[:, None]) >= best_N1)[:, 0] / (logits_NV >= best_N1).sum(-1)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import numpy as np
 
-from workbench.choices.choice import knob
+from workbench.base.errors import DataError
+from workbench.choices.choice import Problem, knob
 from workbench.choices.data.order import Arrange, EpochPlan, raw_words, shuffle, shuffled
 from workbench.choices.data.orders.order import Order
 from workbench.choices.data.tokens import PreparedData, TokenStore
@@ -22,7 +24,7 @@ _POWERS = {"linear": 1, "root": 2}
 
 
 class Curriculum(Order):
-    """Documents from easy to hard, by their length or how frequent their words are.
+    """Documents from easy to hard, by their length, how rare their words are, or a reference model's loss.
 
     ``sorted`` reads every epoch from the easiest document to the hardest. With ``linear`` and ``root`` a share of the
     sorted rows is open, from which rows are drawn at random:
@@ -37,9 +39,11 @@ class Curriculum(Order):
     """
 
     kind: Literal["curriculum"] = "curriculum"
-    by: Literal["length", "frequency"] = knob(
-        "length", "how hard a document is: its length in tokens, or how rare its tokens are in the training text"
+    by: Literal["length", "frequency", "loss"] = knob(
+        "length", "how hard a document is: its length, how rare its tokens are, or its loss under a reference model"
     )
+    run: str = knob("", "run whose checkpoint is the reference model, for the loss")
+    step: int | None = knob(None, "step of that checkpoint; empty: the last of a finished run", ge=1, unit="steps")
     first: Literal["easy", "hard"] = knob("easy", "read first: the easy documents, or the hard ones")
     pacing: Literal["sorted", "linear", "root"] = knob(
         "root", "sorted: every epoch from one end to the other; linear, root: rows from a share that grows"
@@ -92,8 +96,38 @@ class Curriculum(Order):
         drawn_R = np.floor(uniform_R * open_R).astype(np.int64)
         return np.where(read_R < self.pace_tokens, drawn_R, shuffled(seed, epoch, 1, rows))
 
+    @property
+    def reference(self) -> tuple[str, int | None] | None:
+        """Return run and step of the reference model; None where the order goes by the text alone."""
+        return (self.run, self.step) if self.by == "loss" else None
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        """Yield a loss without a reference model, and a reference model without a use."""
+        if self.by == "loss" and not self.run:
+            yield Problem(
+                "data.order.run", "order by loss needs a reference model: name a run, or use 'length' or 'frequency'"
+            )
+        elif self.by != "loss" and (self.run or self.step):
+            yield Problem(
+                "data.order.by", f"'{self.by}' asks no reference model; use 'loss', or leave out run and step"
+            )
+
+    def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
+        """Yield that a reference model is read by one process."""
+        if self.reference:
+            yield Problem("data.order.by", "one process alone reads a reference model; use 'length' or 'frequency'")
+
     def _hardness(self, prepared: PreparedData) -> np.ndarray:
         """Return a number for each document, (D,), that grows with how hard it is."""
+        if self.by == "loss":
+            if prepared.losses_D is None:
+                raise DataError(
+                    "data.order: the order goes by a reference model's losses, which only a run in training has at "
+                    "hand; use 'length' or 'frequency' to see rows without one"
+                )
+            if len(prepared.losses_D) != prepared.train.documents:
+                raise DataError("data.order: a mixture has no order by loss; use 'length' or 'frequency'")
+            return prepared.losses_D
         if self.by == "length":
             return np.diff(prepared.train.offsets_D1).astype(np.float64)
         return -mean_log_frequency(prepared)

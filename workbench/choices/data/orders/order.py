@@ -15,6 +15,11 @@ class Order(Choice):
     axis: ClassVar[str] = "order"
     provides: ClassVar[tuple[str, ...]] = ("arrange",)
 
+    @property
+    def reference(self) -> tuple[str, int | None] | None:
+        """Return run and step of the model whose losses of documents the order goes by; None for none."""
+        return None
+
     def arrange(self, prepared: PreparedData) -> Arrange:
         """Return the function that plans an epoch of the training split, D documents in R rows.
 
