@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.choices.data.orders.slow import prepared_of, rows_of
+from workbench.base.errors import DataError, RecipeError
 from workbench.choices.data import Embedded
 from workbench.choices.data.order import raw_words, shuffled
 from workbench.choices.data.orders import Curriculum
 from workbench.choices.data.orders.curriculum import mean_log_frequency
 from workbench.choices.progress import Budget, Progress
+from workbench.recipes.recipe import Recipe
 
 DRAW = np.random.default_rng(1)
 DOCUMENTS = [(5 + DRAW.zipf(1.5, size) % 50).tolist() for size in DRAW.integers(1, 30, 50)]
@@ -79,3 +82,16 @@ def test_the_open_share_is_among_the_scheduled_values() -> None:
     at = Progress(step=1, tokens=500_000, seconds=1.0, budget=Budget())
     assert Curriculum(start=0.1, pacing="linear").scheduled_values(at) == {"open": pytest.approx(0.55)}
     assert Curriculum(pacing="sorted").scheduled_values(at) == {}
+
+
+def test_a_loss_needs_a_run_one_process_and_losses() -> None:
+    with pytest.raises(RecipeError, match="data.order.run: order by loss needs a reference model"):
+        Recipe(data={"order": {"kind": "curriculum", "by": "loss"}})
+    with pytest.raises(RecipeError, match="data.order.by: 'length' asks no reference model"):
+        Recipe(data={"order": {"kind": "curriculum", "run": "some-run"}})
+    order = Curriculum(by="loss", run="some-run")
+    assert [problem.path for problem in order.problems_together(None, 2)] == ["data.order.by"]
+    with pytest.raises(DataError, match="only a run in training has"):
+        order.arrange(PREPARED)
+    with pytest.raises(DataError, match="a mixture has no order by loss"):
+        order.arrange(replace(PREPARED, losses_D=np.zeros(3)))
