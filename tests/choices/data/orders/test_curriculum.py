@@ -85,10 +85,10 @@ def test_the_open_share_is_among_the_scheduled_values() -> None:
 
 
 def test_a_loss_needs_a_run_one_process_and_losses() -> None:
-    with pytest.raises(RecipeError, match="data.order.run: order by loss needs a reference model"):
-        Recipe(data={"order": {"kind": "curriculum", "by": "loss"}})
-    with pytest.raises(RecipeError, match="data.order.by: 'length' asks no reference model"):
-        Recipe(data={"order": {"kind": "curriculum", "run": "some-run"}})
+    with pytest.raises(RecipeError, match=r"data\.order\.run: order by loss needs a reference model"):
+        Recipe(data={"kind": "embedded", "order": {"kind": "curriculum", "by": "loss"}})
+    with pytest.raises(RecipeError, match=r"data\.order\.by: 'length' asks no reference model"):
+        Recipe(data={"kind": "embedded", "order": {"kind": "curriculum", "run": "some-run"}})
     order = Curriculum(by="loss", run="some-run")
     assert [problem.path for problem in order.problems_together(None, 2)] == ["data.order.by"]
     with pytest.raises(DataError, match="only a run in training has"):
