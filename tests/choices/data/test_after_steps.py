@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +12,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from workbench.base.errors import DataError
-from workbench.choices.data import Files
+from workbench.choices.data import Files, after_steps
 from workbench.choices.data.after_steps import EXAMPLES, AfterSteps
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.steps import ExactDuplicates
@@ -107,6 +108,14 @@ def test_shared_first_steps_are_applied_once(corpus, monkeypatch):
     assert [line.split(":")[0] for line in said] == ["exact_duplicates", "shout"] * 2
     with pytest.raises(pytest.fail.Exception):
         AfterSteps(data_of(corpus, Shout(), ExactDuplicates()), (), quiet)
+
+
+def test_time_left_is_told(corpus, monkeypatch):
+    monkeypatch.setattr(after_steps, "SAY_SECONDS", 0.0)
+    said: list[str] = []
+    AfterSteps(data_of(corpus, Shout()), (), said.append)
+    told = [re.fullmatch(r"shout: (\d+) of 340 documents, about \d+ s left", line) for line in said[:-1]]
+    assert [match and int(match[1]) for match in told] == [64, 128, 192, 256, 320]
 
 
 def test_a_step_that_loses_a_document_is_refused(corpus, cache):

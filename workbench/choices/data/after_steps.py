@@ -173,7 +173,7 @@ class _Building:
         began = due = time.monotonic()
         for number, verdict in enumerate(verdicts):
             # The clock costs more than most verdicts.
-            if number % 64 == 0 and (now := time.monotonic()) >= due + SAY_SECONDS:
+            if number and number % 64 == 0 and (now := time.monotonic()) >= due + SAY_SECONDS:
                 left = (now - began) / number * (total - number)
                 self._say(f"{self._step.kind}: {number:,} of {total:,} documents, about {left:.0f} s left")
                 due = now

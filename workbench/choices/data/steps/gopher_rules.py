@@ -163,7 +163,7 @@ class _Facts:
 
     def in_top_phrase(self, words: int) -> float:
         """Return the share of characters in the commonest phrase of so many words; 0 where none occurs twice."""
-        counts = Counter(zip(*(islice(self._words, start, None) for start in range(words)), strict=False))
+        counts = Counter(self._phrases(words))
         most = max(counts.values(), default=0)
         if most < 2:
             return 0.0
@@ -173,17 +173,24 @@ class _Facts:
 
     def in_repeated_phrases(self, words: int) -> float:
         """Return the share of characters in phrases of so many words that were seen before, none counted twice."""
+        phrases = list(self._phrases(words))
+        if len(set(phrases)) == len(phrases):
+            return 0.0
+        counts = Counter(phrases)
         seen: set[tuple[str, ...]] = set()
-        repeated = place = 0
-        while place + words <= self.words:
-            phrase = tuple(self._words[place : place + words])
+        repeated = behind = 0
+        for place, phrase in enumerate(phrases):
+            # One that occurs once changes nothing: most do.
+            if counts[phrase] == 1 or place < behind:
+                continue
             if phrase in seen:
                 repeated += sum(map(len, phrase)) + words - 1
-                place += words
-            else:
-                seen.add(phrase)
-                place += 1
+                behind = place + words
+            seen.add(phrase)
         return repeated / max(1, len(self._text))
+
+    def _phrases(self, words: int) -> Iterator[tuple[str, ...]]:
+        return zip(*(islice(self._words, start, None) for start in range(words)), strict=False)
 
 
 def _share(flags: Iterable[bool]) -> float:
