@@ -170,10 +170,13 @@ class _Building:
 
     def _told(self, verdicts: Iterable[Verdict], total: int) -> Iterator[Verdict]:
         """Say every few seconds how far it is and how long it will take."""
-        began = due = time.monotonic()
+        began = due = 0.0
         for number, verdict in enumerate(verdicts):
+            # From the first verdict on: before it a step may have read all of the text.
+            if number == 0:
+                began = due = time.monotonic()
             # The clock costs more than most verdicts.
-            if number and number % 64 == 0 and (now := time.monotonic()) >= due + SAY_SECONDS:
+            elif number % 64 == 0 and (now := time.monotonic()) >= due + SAY_SECONDS:
                 left = (now - began) / number * (total - number)
                 self._say(f"{self._step.kind}: {number:,} of {total:,} documents, about {left:.0f} s left")
                 due = now
