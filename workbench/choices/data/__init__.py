@@ -7,6 +7,7 @@ from workbench.choices.data.files import Files
 from workbench.choices.data.hugging_face import HuggingFace
 from workbench.choices.data.mixture import Mixture, Part
 from workbench.choices.data.preparation import Preparation, preparation_of
+from workbench.choices.data.token_file import TokenFile
 from workbench.choices.data.tuning_text import TuningText
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Mixture",
     "Part",
     "Preparation",
+    "TokenFile",
     "TuningText",
     "preparation_of",
 ]

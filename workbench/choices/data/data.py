@@ -30,6 +30,8 @@ class Data(Choice):
 
     axis: ClassVar[str] = "data"
     provides: ClassVar[tuple[str, ...]] = ("documents", "sources")
+    # True where the tokenizer turns tokens into text: a part of a mixture then has its own.
+    decodes: ClassVar[bool] = False
     tokenizer: one_of(TokenizerChoice) = knob(  # type: ignore[valid-type]
         help="how text becomes tokens", default_factory=TrainedTokenizer
     )

@@ -23,6 +23,11 @@ OF_THE_MIXTURE = tuple(name for name in Data.model_fields if name != "kind")
 """Knobs that a mixture has once, for all of its parts."""
 
 
+def _shared(source: Data) -> set[str]:
+    """Names of the knobs that a part leaves to the mixture."""
+    return set(OF_THE_MIXTURE) - ({"tokenizer"} if source.decodes else set())
+
+
 class Part(Choice):
     """One corpus of a mixture.
 
@@ -39,7 +44,7 @@ class Part(Choice):
     @field_serializer("source")
     def _own_knobs(self, source: Data) -> dict[str, Any]:
         """What the mixture decides is not written down a second time, where nobody reads it."""
-        return source.model_dump(mode="json", exclude=set(OF_THE_MIXTURE))
+        return source.model_dump(mode="json", exclude=_shared(source))
 
     @model_validator(mode="after")
     def _is_a_part(self) -> Part:
@@ -48,10 +53,9 @@ class Part(Choice):
         if not self.source.listed:
             raise ValueError(f"part '{self.name}': data '{self.source.kind}' is no text to train on")
         # By value: a recipe of an older version writes all of them down.
-        fields = {name: (getattr(self.source, name), field) for name, field in Data.model_fields.items()}
-        for name in OF_THE_MIXTURE:
-            value, field = fields[name]
-            if value != field.get_default(call_default_factory=True, validated_data={}):
+        for name in sorted(_shared(self.source)):
+            default = type(self.source).model_fields[name].get_default(call_default_factory=True, validated_data={})
+            if getattr(self.source, name) != default:
                 raise ValueError(f"part '{self.name}' sets {name}, which a mixture has once: set data.{name}")
         return self
 

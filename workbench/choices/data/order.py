@@ -14,6 +14,8 @@ from workbench.choices.data.tokens import Batch, TokenStore
 # Shape legend: B rows of a batch, T positions of a row, N tokens, D documents, R rows of an epoch, P pieces of
 # documents in the rows of a batch.
 
+RELEASED_ROWS = 2048
+"""Rows read between two releases of the mapped file: each maps up to 64 KiB, so at most 128 MiB stay resident."""
 KEPT_EPOCHS = 2
 """Plans kept in memory: a batch that straddles two epochs must not compute either of them twice."""
 
@@ -112,6 +114,7 @@ class RowOrder:
         # A plain array over the same mapped pages: indexing a memmap wraps every result in a memmap again.
         self._ids_N = np.asarray(store.ids_N)
         self._plans: dict[int, EpochPlan] = {}
+        self._unreleased = 0
 
     def of_length(self, sequence_length: int) -> RowOrder:
         """The order of the same text and seed in rows of another length, in tokens.
@@ -164,6 +167,10 @@ class RowOrder:
         source_BT, positions_BT, documents_BT = self._laid_out(samples_B)
         # uint16 or uint32 -> int64: an embedding asks for int64, the store for few bytes.
         tokens_BT = self._ids_N[source_BT].astype(np.int64)
+        self._unreleased += len(samples_B)
+        if self._unreleased >= RELEASED_ROWS:
+            self.store.release()
+            self._unreleased = 0
         return Batch(*(torch.from_numpy(a) for a in (tokens_BT, positions_BT, documents_BT, samples_B)))
 
     def places(self, samples: np.ndarray) -> np.ndarray:

@@ -5,30 +5,35 @@ from __future__ import annotations
 import collections
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from workbench.base.cache_folder import cache_folder
 from workbench.base.errors import DataError
 from workbench.base.text import many
-from workbench.choices.data.after_steps import AfterSteps
 from workbench.choices.data.cache import MANIFEST, cache_entry, key_of, read_manifest
-from workbench.choices.data.data import Data, Say, Sourced
+from workbench.choices.data.data import Data, Say
 from workbench.choices.data.encoding import write_documents
 from workbench.choices.data.pieces import Pieces
 from workbench.choices.data.repeats import RUN_WORDS, Repeats
-from workbench.choices.data.split import RULE, choose_split, document_hash
+from workbench.choices.data.sides import Texts
+from workbench.choices.data.split import RULE
 from workbench.choices.data.store import SPLITS, StoreWriter, open_store
+from workbench.choices.data.token_build import build_from_tokens
+from workbench.choices.data.token_file import TokenFile
 from workbench.choices.data.tokenizers.report import in_words, tokenizer_report
 from workbench.choices.data.tokenizers.vocabulary import complete, vocabulary_of
 from workbench.choices.data.tokens import PreparedData, StorePart, TokenStore, Vocabulary
 from workbench.ops.remembered import FOLDER, recalled, remember
 from workbench.telemetry.streams import number
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 FORMAT_VERSION = 4
 """Part of the cache key: raise it whenever the same text would give other tokens."""
@@ -129,7 +134,7 @@ def training_texts(data: Data) -> Iterator[str]:
         DataError: the corpus cannot be read.
     """
     data.collect(lambda line: None)
-    return _Texts(data, lambda line: None).all(heldout=False)
+    return Texts(data, lambda line: None).all(heldout=False)
 
 
 def is_prepared(data: Data) -> bool:
@@ -196,27 +201,17 @@ def _made_from(data: Data) -> dict[str, Any]:
 
 def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     """Fill a cache entry; returns the content of its manifest."""
-    from tokenizers import Tokenizer
-
+    if isinstance(data, TokenFile):
+        tokenizer, vocabulary, added = _tokenizer(data, iter(()), folder, say)
+        counts_V, content = build_from_tokens(data, folder, tokenizer, vocabulary, added, say)
+        np.save(folder / COUNTS_FILE, counts_V)
+        return {"vocabulary": vocabulary.ids(), "added": added, **content}
     data.collect(say)
     say("reading the text and splitting it, once")
-    texts = _Texts(data, say)
+    texts = Texts(data, say)
     repeats = Repeats(texts.all(heldout=True))
-    say(f"{data.tokenizer.doing}, once")
-    target = folder / TOKENIZER_FILE
     # Training documents only: a vocabulary that had seen the held-out text would flatter the held-out loss.
-    training = repeats.watch(texts.all(heldout=False))
-    declared = data.tokenizer.make(training, target)
-    # Tokenizers need not read all of it, or any; what the held-out text repeats must be known to the end.
-    collections.deque(training, maxlen=0)
-    tokenizer = Tokenizer.from_file(str(target))
-    added = complete(tokenizer, declared)
-    if added:
-        say(f"the tokenizer has no {', '.join(added)}: added, with new ids")
-        target.write_text(tokenizer.to_str(), encoding="utf-8")
-    vocabulary = vocabulary_of(tokenizer, data.tokenizer.asked_size(), declared)
-    # Text that happens to contain "[MASK]" is text, not a mask.
-    tokenizer.encode_special_tokens = True
+    tokenizer, vocabulary, added = _tokenizer(data, repeats.watch(texts.all(heldout=False)), folder, say)
     say("turning the text into tokens, once")
     with ExitStack() as stack:
         train, heldout = (stack.enter_context(StoreWriter(folder, split, vocabulary.size)) for split in SPLITS)
@@ -250,88 +245,26 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     }
 
 
-class _Texts:
-    """The documents of all corpora of data: each is split by itself, and what one holds out none is trained on.
+def _tokenizer(
+    data: Data, training: Iterator[str], folder: Path, say: Say
+) -> tuple[Tokenizer, Vocabulary, list[str]]:  # fmt: skip
+    """Write a cache entry's tokenizer; returns it, its vocabulary (V,) and the special tokens that were added."""
+    from tokenizers import Tokenizer
 
-    Attributes:
-        documents: all of them, after the preparation steps. sides: of each corpus, by name.
-    """
-
-    def __init__(self, data: Data, say: Say) -> None:
-        corpora = data.corpora()
-        held = {name: each.heldout_documents() for name, each in corpora.items()}
-        own = {name: None if texts is None else {document_hash(text) for text in texts} for name, texts in held.items()}
-        self.documents = AfterSteps(data, {text for texts in own.values() for text in texts or ()}, say)
-        self.sides = {}
-        for name, each in corpora.items():
-            documents: Iterable[Sourced] = self.documents
-            if name:
-                # Without steps a part's own, lest the text of all parts is read for each.
-                documents = _Part(self.documents, name) if data.steps else AfterSteps(each, own[name] or (), say)
-            self.sides[name] = _Sides(each, own[name], documents, data.heldout_fraction)
-        # Of one corpus the split itself keeps them apart.
-        self._foreign = {document_hash(text) for text in self.all(heldout=True)} if len(corpora) > 1 else set()
-
-    def of(self, name: str, *, heldout: bool) -> Iterator[str]:
-        """Every document of one side of a corpus with text in it."""
-        texts = self.sides[name].texts(heldout=heldout)
-        if heldout or len(self.sides) == 1:
-            return texts
-        return (text for text in texts if document_hash(text) not in self._foreign)
-
-    def all(self, *, heldout: bool) -> Iterator[str]:
-        """Every document of one side, one corpus after the other."""
-        return (text for name in self.sides for text in self.of(name, heldout=heldout))
-
-    def described(self, ends: list[list[int]]) -> dict[str, Any]:
-        """Return the split for a manifest.
-
-        Args:
-            ends: documents in both splits after each corpus.
-        """
-        found = [side.described() for side in self.sides.values()]
-        return {"split": found[0]} if "" in self.sides else {"split": {"parts": found}, "parts": ends}
-
-
-class _Part:
-    """The documents of a part of a mixture after the steps of the mixture."""
-
-    def __init__(self, documents: Iterable[Sourced], name: str) -> None:
-        self._documents, self._name = documents, name
-
-    def __iter__(self) -> Iterator[Sourced]:
-        return ((names[1:], text) for names, text in self._documents if names[0] == self._name)
-
-
-class _Sides:
-    """The documents of both sides of a corpus, as often as they are asked for, after the preparation steps.
-
-    Attributes:
-        split: the rule in force; None where the corpus brings a held-out set of its own, which no step changes.
-    """
-
-    def __init__(self, data: Data, own: set[int] | None, documents: Iterable[Sourced], fraction: float) -> None:
-        self._data, self._own, self._documents = data, own, documents
-        self.split = choose_split(documents, fraction) if own is None else None
-
-    def described(self) -> dict[str, Any]:
-        """Return the rule for a manifest."""
-        return self.split.described() if self.split else {"grain": "heldout_paths", "sources": []}
-
-    def texts(self, *, heldout: bool) -> Iterator[str]:
-        """Every document of one side with text in it; a training document that is also held out is left out."""
-        texts: Iterable[str]
-        if self.split is not None:
-            split = self.split
-            sided = (side for sources, text in self._documents for side in split.sides(sources, text))
-            texts = (side.text for side in sided if side.heldout == heldout)
-        elif heldout:
-            texts = self._data.heldout_documents() or ()
-        else:
-            # Once more: a step may have made of a document one that is held out.
-            own = self._own or set()
-            texts = (text for _, text in self._documents if document_hash(text) not in own)
-        return (text for text in texts if text and not text.isspace())
+    say(f"{data.tokenizer.doing}, once")
+    target = folder / TOKENIZER_FILE
+    declared = data.tokenizer.make(training, target)
+    # Tokenizers need not read all of it, or any; what the held-out text repeats must be known to the end.
+    collections.deque(training, maxlen=0)
+    tokenizer = Tokenizer.from_file(str(target))
+    added = complete(tokenizer, declared)
+    if added:
+        say(f"the tokenizer has no {', '.join(added)}: added, with new ids")
+        target.write_text(tokenizer.to_str(), encoding="utf-8")
+    vocabulary = vocabulary_of(tokenizer, data.tokenizer.asked_size(), declared)
+    # Text that happens to contain "[MASK]" is text, not a mask.
+    tokenizer.encode_special_tokens = True
+    return tokenizer, vocabulary, added
 
 
 def _parts(data: Data, stores: dict[str, TokenStore], manifest: dict[str, Any]) -> dict[str, StorePart]:

@@ -67,7 +67,7 @@ def runs_of(texts: Iterable[str], words: int = RUN_WORDS) -> Runs:
         hash_G = hash_G * _STEP + hash_W[place : place + count]
     text_W = np.searchsorted(bounds, begin_W, side="right")
     first_G = np.flatnonzero(text_W[:count] == text_W[words - 1 :]) if count else np.empty(0, np.int64)
-    return Runs(_mixed(hash_G[first_G]), first_G, begin_W, text_W[first_G] - 1)
+    return Runs(mixed(hash_G[first_G]), first_G, begin_W, text_W[first_G] - 1)
 
 
 def _hash_words(content_C: np.ndarray, inside_C: np.ndarray, begin_W: np.ndarray) -> np.ndarray:
@@ -79,11 +79,11 @@ def _hash_words(content_C: np.ndarray, inside_C: np.ndarray, begin_W: np.ndarray
         open_W = open_W[begin_W[open_W] + place < len(content_C)]
         open_W = open_W[inside_C[begin_W[open_W] + place]]
         hash_W[open_W] = hash_W[open_W] * _STEP + _LOWER[content_C[begin_W[open_W] + place]]
-    return _mixed(hash_W)
+    return mixed(hash_W)
 
 
-def _mixed(x: np.ndarray) -> np.ndarray:
-    """Every bit of the input in every bit of the output (the multiplications of splitmix64)."""
+def mixed(x: np.ndarray) -> np.ndarray:
+    """Hash numbers, uint64 of any shape: every bit reaches every bit (the multiplications of splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * _MULTIPLIER
     return np.asarray((x ^ (x >> np.uint64(27))) * _STEP ^ (x >> np.uint64(31)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -76,6 +77,12 @@ class TokenStore:
         begin, end = int(offsets_D1[0]), int(offsets_D1[-1])
         bytes_N = None if self.bytes_N is None else self.bytes_N[begin:end]
         return TokenStore(self.ids_N[begin:end], offsets_D1 - begin, bytes_N)
+
+    def release(self) -> None:
+        """Let go of the mapped pages of the N tokens: those that were read stay in the system's cache alone."""
+        mapped = getattr(self.ids_N, "_mmap", None)
+        if mapped is not None:
+            mapped.madvise(mmap.MADV_DONTNEED)
 
     def bytes_of(self, places_S: np.ndarray) -> np.ndarray:
         """Bytes of text of the tokens at some places, int64 of shape (S,); zeros where the store does not know."""
