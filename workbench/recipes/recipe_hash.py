@@ -13,6 +13,9 @@ _SHUFFLED = {"kind": "shuffled", "reshuffle": "documents"}
 LATE_FIELDS: dict[str, Any] = {
     "data.steps": [], "data.text.steps": [],
     "data.order": _SHUFFLED, "data.text.order": _SHUFFLED,
+    "objective.selection": "token", "objective.span_boundary": False, "objective.sampled_words": 0,
+    "objective.sentence": "none", "objective.sentence_weight": 1.0,
+    "objective.further_tokens": 0, "objective.further_weight": 0.3,
 }  # fmt: skip
 """Fields that came after the first recipes, and what they meant before: a hash does not count them while they do."""
 
