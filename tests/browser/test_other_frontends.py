@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import RESULTS
-from tests.browser.lab import stop_selected, write_lab
+from tests.browser.lab import open_axes, stop_selected, write_lab
 from tests.browser.looks import expect_curve
 from tests.browser.servers import Server
 from tests.tiny_runs import yield_to_others
@@ -27,6 +27,7 @@ def compose_launch_and_stop(page: Page, server: Server, name: str) -> None:
     expect(composer.get_by_role("button", name="Open this Lab in a tab")).to_have_count(0)
     composer.get_by_label("preset", exact=True).select_option("pocket")
     expect(composer).to_contain_text("Two thin layers on a small text")
+    open_axes(page, "Optimizer")
     rate = composer.locator(".lab-knob", has=page.locator("label", has_text=re.compile(r"^\s*lr(\s|$)"))).last
     rate.locator("input[type=text]").first.fill("0.004")
     rate.locator("input[type=text]").first.press("Tab")
