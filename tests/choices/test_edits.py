@@ -18,6 +18,7 @@ from workbench.recipes.recipe import AXES, Recipe
 
 SHARED_BY_DATA = (
     "tokenizer", "sequence_length", "length_step", "batch_size", "batch_rule", "heldout_fraction", "steps", "order",
+    "tokens_limit",
 )  # fmt: skip
 
 

@@ -100,6 +100,7 @@ class OwnLoader(Data):
     batch_rule: AsScheduled = knob(help="none", default_factory=AsScheduled, exclude=True)
     heldout_fraction: float = knob(0.05, "none", gt=0, lt=1, exclude=True)
     steps: tuple[one_of(Step), ...] = knob((), "none", exclude=True)  # type: ignore[valid-type]
+    tokens_limit: int = knob(0, "none", ge=0, exclude=True)
     order: Shuffled = knob(help="none", default_factory=Shuffled, exclude=True)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:

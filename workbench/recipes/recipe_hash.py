@@ -12,6 +12,7 @@ from workbench.base.fields import at, without
 _SHUFFLED = {"kind": "shuffled", "reshuffle": "documents"}
 LATE_FIELDS: dict[str, Any] = {
     "data.steps": [], "data.text.steps": [],
+    "data.tokens_limit": 0, "data.text.tokens_limit": 0,
     "data.order": _SHUFFLED, "data.text.order": _SHUFFLED,
     "objective.selection": "token", "objective.span_boundary": False, "objective.sampled_words": 0,
     "objective.sentence": "none", "objective.sentence_weight": 1.0,

@@ -49,6 +49,9 @@ class Data(Choice):
         "preparation steps: documents are removed or changed by them, in this order, before the split",
         max_length=32,
     )
+    tokens_limit: int = knob(
+        0, "train on a fixed sample of documents of at most so many tokens; 0: on all of the text", unit="tokens", ge=0,
+    )  # fmt: skip
     order: one_of(Order) = knob(  # type: ignore[valid-type]
         help="in which order training reads the text", default_factory=Shuffled
     )

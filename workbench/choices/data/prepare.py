@@ -19,6 +19,7 @@ from workbench.base.text import many
 from workbench.choices.data.cache import MANIFEST, cache_entry, key_of, read_manifest
 from workbench.choices.data.data import Data, Say
 from workbench.choices.data.encoding import write_documents
+from workbench.choices.data.limited import limited
 from workbench.choices.data.pieces import Pieces
 from workbench.choices.data.repeats import RUN_WORDS, Repeats
 from workbench.choices.data.sides import Texts
@@ -41,7 +42,7 @@ FEWEST_HELDOUT_TOKENS = 64
 """A score of fewer tokens says nothing."""
 TOKENIZER_FILE = "tokenizer.json"
 COUNTS_FILE = "train.counts.npy"
-_SHAPE = {"sequence_length", "length_step", "batch_size", "batch_rule", "order"}
+_SHAPE = {"sequence_length", "length_step", "batch_size", "batch_rule", "order", "tokens_limit"}
 NAME = "preparation"
 """Name of the file in which its time is remembered."""
 _PREPARED: set[str] = set()
@@ -109,6 +110,9 @@ def prepare(data: Data, say: Say = print) -> PreparedData:
         fingerprint=fingerprint,
         parts=parts,
     )
+    if data.tokens_limit:
+        prepared = limited(prepared, data.tokens_limit)
+        _check_size(data, prepared.train, prepared.heldout, manifest["heldout_overlap_before"])
     if built:
         say(in_words(tokenizer_report(prepared)))
     return prepared

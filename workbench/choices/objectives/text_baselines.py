@@ -61,6 +61,8 @@ def with_windows(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> Heldo
 def _counted(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> tuple[Path, dict[str, Any]]:
     """The cache's folder and manifest of a text and a set."""
     made_from = {"version": VERSION, "tokens": prepared.fingerprint["key"], "score": heldout.described()}
+    if limit := prepared.fingerprint.get("tokens_limit"):
+        made_from["tokens_limit"] = limit
 
     def build(folder: Path) -> dict[str, Any]:
         say("counting neighbouring tokens of the training text")
