@@ -14,7 +14,7 @@ from workbench.choices.data.after_steps import PREPARATION_FILE, REMOVED_FILE, d
 from workbench.choices.data.data import Data, Say
 from workbench.choices.data.prepare import prepare
 
-SHOWN_CHARACTERS = 160
+SHOWN_CHARACTERS = 400
 
 
 class Preparation:
