@@ -11,7 +11,7 @@ from workbench.base.errors import RecipeError
 from workbench.choices.choice import readable, registry
 from workbench.choices.data import Files, TuningText
 from workbench.choices.data.prepare import prepare
-from workbench.choices.data.split import PART_CHARACTERS, choose_split
+from workbench.choices.data.split import PART_CHARACTERS, choose_split, is_heldout
 from workbench.choices.data.tuning_text import on_own_text, on_tuning_text
 from workbench.recipes.recipe import Recipe
 from workbench.telemetry.scored_text import OTHER_TEXT, ScoredText
@@ -53,6 +53,19 @@ def test_what_results_are_scored_on_is_neither_trained_on_nor_tuned_on(grain: st
         assert results | chosen_on | trained_on == set(texts)
     characters = [sum(map(len, part)) for part in (chosen_on, trained_on)]
     assert 0.05 < characters[0] / sum(characters) < 0.2
+
+
+def test_preparation_steps_stay_with_the_corpus(tmp_path: Path, sentences) -> None:
+    texts = sentences(300)
+    data = {"kind": "files", "paths": [written(tmp_path / "text.jsonl", [*texts, *texts[:50]])], **SMALL}
+    recipe = Recipe(data={**data, "heldout_fraction": 0.2, "steps": ["exact_duplicates"]})
+    tuned = on_tuning_text(recipe)
+    assert (tuned.data.steps, tuned.data.text.steps) == ((), recipe.data.steps)
+    assert on_own_text(tuned) == recipe
+    read = [*tuned.data.documents(), *tuned.data.heldout_documents()]
+    assert len(read) == len(set(read)), "the copies are gone"
+    of_results = [text for text in texts if is_heldout(text, 0.2)]
+    assert sorted([*read, *of_results]) == sorted(texts)
 
 
 def test_text_that_is_not_here_is_told_before_a_launch() -> None:

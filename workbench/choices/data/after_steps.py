@@ -92,11 +92,11 @@ class AfterSteps:
         return ((document.sources, document.text) for document in self.documents())
 
     def documents(self) -> Iterator[Document]:
-        """Yield the documents that are left, with their numbers; those without any text are left out."""
+        """Yield the documents that are left, with their numbers; those without any text are nothing for a step."""
         read = enumerate(self._data.sourced_documents())
-        documents: Iterator[Document] = (
-            Document(number, sources, text) for number, (sources, text) in read if text and not text.isspace()
-        )
+        documents: Iterator[Document] = (Document(number, sources, text) for number, (sources, text) in read)
+        if self._data.steps:
+            documents = (document for document in documents if document.text and not document.text.isspace())
         if self._own:
             documents = (document for document in documents if document_hash(document.text) not in self._own)
         for folder in self._folders:
