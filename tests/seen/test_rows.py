@@ -198,6 +198,9 @@ def test_what_cannot_be_known_is_said(corpus: Path) -> None:
     ramp = seconds.with_(data={"batch_size": {"kind": "linear", "start": 4, "end": 16}})
     with pytest.raises(RunError, match="scheduled by seconds"):
         rows(ramp, 5)
+    noted = {kind: rows(tiny_recipe(corpus).with_(objective=kind)).notes for kind in ("replaced_token", "selective")}
+    assert "these rows are the generator's" in noted["replaced_token"][0]
+    assert noted["selective"] == ()
     falling = seconds.with_(objective={"mask_rate": FALLING})
     assert "rates are scheduled by seconds" in rows(falling, 5).notes[0]
     for step, error in ((-1, "before the first"), (30, "beyond the last, which is 29")):

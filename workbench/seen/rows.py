@@ -17,6 +17,7 @@ from workbench.choices.data.order import RowOrder
 from workbench.choices.data.prepare import is_prepared, prepare
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.objectives.objective import Objective
+from workbench.choices.objectives.two_networks import TwoNetworks
 from workbench.choices.own import OwnLoader
 from workbench.choices.progress import LOOK_AHEAD, Progress
 from workbench.recipes.recipe import Recipe
@@ -235,7 +236,7 @@ class Reader:
         if len(set(map(str, (objective.scheduled_values(each) for each in timed(step.progress))))) > 1:
             notes.append("marks are those of the start of the budget: rates are scheduled by seconds of training, and "
                          "this run has not recorded those of this step")  # fmt: skip
-        if not objective.one_network:
+        if isinstance(objective, TwoNetworks):
             notes.append("these rows are the generator's; the main network reads them with its guesses at the marked "
                          "places, which its weights decide")  # fmt: skip
         if step.recipe.engine().padding == "kept":
