@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from workbench.base.errors import DataError
-from workbench.choices.data.documentation import installed_packages, standard_library
+from workbench.choices.data import documentation
+from workbench.choices.data.documentation import core_packages, installed_packages, standard_library
+from workbench.choices.data.embedded import Embedded
 
 
 def test_named_packages_only():
@@ -46,3 +48,37 @@ def test_our_own_documentation_is_left_out_unless_it_is_named():
 def test_unknown_package():
     with pytest.raises(DataError, match=r"data\.packages: unknown value 'nunpy'; did you mean 'numpy'\?"):
         installed_packages(("nunpy",))
+
+
+def test_the_fixed_list_is_what_every_installation_brings() -> None:
+    """All that the core dependencies require, in the versions of constraints.txt; extras add nothing to it."""
+    lines = Path(__file__).parents[3].joinpath("constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = dict(line.split("#")[0].strip().split("==") for line in lines if "==" in line.split("#")[0])
+    pinned = {name.lower().replace("_", "-").replace(".", "-"): version for name, version in pinned.items()}
+    listed = core_packages()["packages"]
+    assert {name: pinned.get(name) for name in listed} == listed
+    for name in ("torch", "transformers", "jupyterlab", "numpy"):
+        assert name in listed
+    assert not {"datasets", "pytest", "ruff", "mypy", "workbench"} & set(listed)
+    read = {package.name for package in installed_packages(("core",))}
+    assert read == {*listed, "python"}
+
+
+def test_another_version_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = core_packages()
+    changed = {**core, "python": "3.9.1", "packages": {**core["packages"], "numpy": "1.0"}}
+    monkeypatch.setattr(documentation, "core_packages", lambda: changed)
+    numpy = f"numpy {importlib.metadata.version('numpy')}, not 1.0"
+    assert numpy in documentation.other_versions()
+    (notice,) = Embedded(packages=("core",)).notices()
+    assert str(notice).startswith("data.packages: the text differs from that of the fixed list: python ")
+    assert not list(Embedded(packages=("numpy",)).notices())
+
+
+@pytest.mark.extended
+def test_the_text_of_the_fixed_list_is_the_committed_one() -> None:
+    if documentation.other_versions():
+        pytest.skip("other versions are installed than those of constraints.txt")
+    said: list[str] = []
+    Embedded(packages=("core",)).collect(said.append)
+    assert said[-1].startswith("the text is the one that 'core' has")

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
+import json
 import os
 import platform
 import re
 import sys
 import sysconfig
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from workbench.base.errors import DataError, unknown
 
 STANDARD_LIBRARY = "python"
 """Name under which the standard library stands among the packages."""
+CORE = "core"
+"""Name that stands for the fixed list of packages that every installation of the workbench brings."""
 _OURS = "workbench"
 
 _TEXT_ENDINGS = (".rst", ".md", ".txt")
@@ -57,11 +63,13 @@ def installed_packages(only: tuple[str, ...] = ()) -> list[Package]:
     """The standard library and every installed distribution that lists its files, sorted by name.
 
     Args:
-        only: names to keep; empty keeps all.
+        only: names to keep, :data:`CORE` for those of :func:`core_packages`; empty keeps all.
 
     Raises:
         DataError: a name is not installed; the message has the nearest.
     """
+    if CORE in only:
+        only = (*(name for name in only if name != CORE), STANDARD_LIBRARY, *core_packages()["packages"])
     found = {STANDARD_LIBRARY: standard_library()} if not only or STANDARD_LIBRARY in only else {}
     wanted = {_normal(name) for name in only}
     names = {STANDARD_LIBRARY}
@@ -83,6 +91,30 @@ def installed_packages(only: tuple[str, ...] = ()) -> list[Package]:
         if _normal(name) not in names:
             raise DataError(f"data.packages: {unknown('', name, names)}")
     return [found[name] for name in sorted(found)]
+
+
+@functools.cache
+def core_packages() -> dict[str, Any]:
+    """Return the fixed list: ``python``, ``packages`` (versions by name), and ``text``, the hash of their text."""
+    found: dict[str, Any] = json.loads(Path(__file__).with_name("core_packages.json").read_text(encoding="utf-8"))
+    return found
+
+
+def other_versions() -> list[str]:
+    """Return what of :func:`core_packages` is installed here in another version, as ``name here, not there``."""
+    known = core_packages()
+    here = {"python": platform.python_version(), **{name: _version(name) for name in known["packages"]}}
+    there = {"python": known["python"], **known["packages"]}
+    # A build for another device has another suffix and the same documentation.
+    return [f"{name} {here[name] or 'none'}, not {there[name]}" for name in there
+            if here[name].partition("+")[0] != there[name]]  # fmt: skip
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def standard_library() -> Package:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
 import string
@@ -13,10 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from workbench.choices.choice import knob
+from workbench.choices.choice import Problem, knob
 from workbench.choices.data import harvest
 from workbench.choices.data.cache import cached_documents
 from workbench.choices.data.data import Data, Say, Sourced
+from workbench.choices.data.documentation import CORE, core_packages, other_versions
 
 SAY_SECONDS = 1.0
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -38,7 +40,9 @@ class Embedded(Data):
     """Docstrings and topics of the standard library and installed packages: no download, no licences to clear."""
 
     kind: Literal["embedded"] = "embedded"
-    packages: tuple[str, ...] = knob((), "installed packages to read ('python': the standard library); empty: all")
+    packages: tuple[str, ...] = knob(
+        (), "installed packages to read ('python': the standard library; 'core': a fixed list); empty: all"
+    )
 
     def documents(self) -> Iterator[str]:
         """Cleaned docstrings and documents without repetitions, a paragraph per line; harvested once, then cached.
@@ -54,7 +58,29 @@ class Embedded(Data):
 
     def collect(self, say: Say) -> None:
         """Harvest the documentation, in one process per core, unless that was done before."""
-        cached_documents("documentation", self.sources(), lambda: self._harvest(say), say)
+        documents = cached_documents("documentation", self.sources(), lambda: self._harvest(say), say)
+        if self.packages == (CORE,):
+            say(self._compared(documents))
+
+    def notices(self) -> Iterator[Problem]:
+        """Yield the tokenizer's, and versions that are not those of the fixed list."""
+        yield from super().notices()
+        if CORE in self.packages and (others := other_versions()):
+            more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+            yield Problem(
+                "data.packages",
+                f"the text differs from that of the fixed list: {'; '.join(others[:3])}{more}; its scores do not "
+                "compare with those of other machines",
+            )
+
+    def _compared(self, documents: Iterator[Sourced]) -> str:
+        """Say if the text is that of the fixed list."""
+        found, known = text_hash(documents), core_packages()["text"]
+        if found == known:
+            return f"the text is the one that 'core' has everywhere ({found[:12]})"
+        return (
+            f"the text of 'core' is another here ({found[:12]}, not {known[:12]}): scores compare on this machine only"
+        )
 
     def sources(self) -> dict[str, Any]:
         """Versions, numbers of files and digests of the packages; reads only what pip recorded of them."""
@@ -174,6 +200,14 @@ def sampled_shingles(paragraphs: list[list[int]]) -> list[list[int]]:
     (places,) = np.nonzero(inside & (values % np.uint64(SAMPLED_SHARE) == 0))
     found, cuts = values[places].tolist(), np.searchsorted(places, ends).tolist()
     return [found[start:end] for start, end in itertools.pairwise([0, *cuts])]
+
+
+def text_hash(documents: Iterable[Sourced]) -> str:
+    """Return the SHA-256 of the texts in order, whatever names they have."""
+    digest = hashlib.sha256()
+    for _, text in documents:
+        digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
+    return digest.hexdigest()
 
 
 def _quiet(line: str) -> None:
