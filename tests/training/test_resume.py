@@ -157,7 +157,7 @@ def test_resume_with_kernels_of_the_compiler(tiny: Recipe, live: Live) -> None:
             "batch_rule": {"kind": "as_scheduled", "lr_scaling": "sqrt"},
             "order": {"kind": "curriculum", "pace_tokens": 1500},
         },
-        {"sequence_length": {"kind": "linear", "start": 8, "end": 32}},
+        {"sequence_length": {"kind": "linear", "start": 8, "end": 32}, "tokens_limit": 3000},
         {
             "batch_size": 8,
             "batch_rule": {"kind": "simigrad", "every": 3, "highest": 24, "grow": 1.5, "lr_scaling": "linear"},
