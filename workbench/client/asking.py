@@ -126,7 +126,8 @@ def ask(run: Run | str | Path, what: str, runs_dir: str | Path | None = None, **
     """Ask the process beside this one, from any thread; it is started at the first question.
 
     Args:
-        what: ``fill`` or ``generate``. arguments: of the function in :mod:`workbench.scoring.ask`.
+        what: ``fill`` or ``generate``, or ``rows``, ``find`` or ``facts`` about the run's text. arguments: of the
+            function in :mod:`workbench.scoring.ask`.
 
     Raises:
         RunError: it answers with an error.

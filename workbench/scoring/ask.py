@@ -20,6 +20,7 @@ from workbench.base.errors import RunError, WorkbenchError, typed_line
 from workbench.models.export import run_tokenizer
 from workbench.recipes.recipe import Recipe
 from workbench.scoring.reader import Ids, Reader
+from workbench.seen.answers import facts_of, found_in, rows_of
 from workbench.store.checkpoints import checkpoints, step_of
 from workbench.store.folder import RunFolder
 from workbench.training.checkpoint import CheckpointError
@@ -209,16 +210,20 @@ def _check_fits(reader: Reader, length: int, what: str) -> None:
 
 
 _ASKED: dict[str, Callable[..., dict[str, Any]]] = {"fill": fill, "generate": generate}
+_OF_ROWS: dict[str, Callable[..., dict[str, Any]]] = {"rows": rows_of, "find": found_in, "facts": facts_of}
 
 
 def answer(models: Models, question: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a question of :mod:`workbench.client.asking`; an error is an answer, ``{"error": text}``.
 
     Args:
-        question: ``ask``, fill or generate; ``folder`` of the run; ``arguments`` of the function.
+        question: ``ask``, fill or generate, or rows, find or facts; ``folder`` of the run; ``arguments`` of the function.
     """
+    folder = RunFolder(Path(question["folder"]))
     try:
-        return _ASKED[question["ask"]](models, RunFolder(Path(question["folder"])), **question["arguments"])
+        if (of_rows := _OF_ROWS.get(question["ask"])) is not None:
+            return of_rows(folder, **question["arguments"])
+        return _ASKED[question["ask"]](models, folder, **question["arguments"])
     except (WorkbenchError, CheckpointError) as error:
         return {"error": str(error)}
     # Whatever it is: the process stays, and who asked is told.

@@ -59,7 +59,8 @@ class Course:
         folder: of the run; None for a recipe.
 
     Attributes:
-        done: steps that the run has taken so far. begun: the first of its own, which of a fork is not 0.
+        done: steps that the run has taken so far, and tokens it has read in them. begun: the first step of its own,
+            which of a fork is not 0. last: number of steps when the budget is spent, as far as it can be known; else 0.
     """
 
     def __init__(self, recipe: Recipe, folder: RunFolder | None = None) -> None:
@@ -103,7 +104,7 @@ class Course:
 
     def steps(self) -> Steps:
         """Return the batches of all steps that can be known: those that were taken, and those to come."""
-        end = max(self.done, self._last)
+        end = max(self.done, self.last)
         if self._constant:
             first = self._known_before(self.begun) or self._computed(self._start)
             step_S = np.arange(self.begun, end)
@@ -137,8 +138,14 @@ class Course:
         return data.batch_rule.follows_schedule and not scheduled and not turned
 
     @property
-    def _last(self) -> int:
-        """Return the step with which the budget is spent, as far as it can be known; else 0."""
+    def tokens(self) -> int:
+        """Return the tokens that the run has recorded so far."""
+        tokens_S, rows_S, length_S = self._recorded[1:]
+        return int(tokens_S[-1] + rows_S[-1] * length_S[-1]) if len(tokens_S) else 0
+
+    @property
+    def last(self) -> int:
+        """Return the number of steps when the budget is spent, as far as it can be known; else 0."""
         budget = self.recipe.budget
         if budget.unit == "steps":
             return math.ceil(budget.amount)
@@ -157,7 +164,7 @@ class Course:
                 f"step {step:,} is not this run's: it goes on from run '{origin.run if origin else ''}' at step "
                 f"{self.begun:,}; ask for the rows of that run"
             )
-        end = max(self.done, self._last)
+        end = max(self.done, self.last)
         if self.recipe.budget.unit != "seconds" and step >= end:
             raise RunError(f"step {step:,} is beyond the last, which is {end - 1:,}")
 

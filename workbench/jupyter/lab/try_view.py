@@ -1,4 +1,4 @@
-"""Try it: the watched models are asked beside their curves, and pinned sentences over the checkpoints of a run."""
+"""Try and Data beside the curves: the watched models are asked, and the rows that they read are shown."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any
 
 import traitlets
 
-from workbench.client.asking import fill, generate
+from workbench.client.asking import ask, fill, generate
 from workbench.client.fork_point import steps_of
 from workbench.client.run import Run
 from workbench.client.titles import titles
 from workbench.jupyter.bundles import BundledWidget, code, style
 from workbench.jupyter.light_widgets import Light
+from workbench.jupyter.steering import place_of
 
 MASK = "[MASK]"
 MOST_PINNED = 3
@@ -30,7 +31,9 @@ Row = tuple[int, str, float | None]
 
 
 class TryView(Light, BundledWidget):
-    """Two tabs, Watch and Try; with Try open, this view stands in the place of the curves.
+    """Three tabs, Watch, Try and Data; with one of the others open, this view stands in the place of the curves.
+
+    What Data shows comes from the server; where that cannot tell, from the process that answers.
 
     A thread asks the process that answers (:mod:`workbench.client.asking`); what the page asks goes before what is
     pinned.
@@ -39,7 +42,7 @@ class TryView(Light, BundledWidget):
         pinned: called when other sentences are pinned.
 
     Attributes:
-        runs: those that can be asked: ``id``, ``name``, ``steps`` of their checkpoints.
+        runs: those that can be asked: ``id``, ``name``, ``steps`` of their checkpoints, ``served``: name at the server.
         chosen: ids of those that are asked, one or two.
         shown: it stands in the place of the curves.
         pinned: up to :data:`MOST_PINNED` texts.
@@ -103,7 +106,7 @@ class TryView(Light, BundledWidget):
     def _read(self) -> None:
         names = titles([run.folder for run in self._held.values()])
         self.runs = [
-            {"id": run.id, "name": name, "steps": steps_of(run.folder)[::-1]}
+            {"id": run.id, "name": name, "steps": steps_of(run.folder)[::-1], "served": served(run)}
             for run, name in zip(self._held.values(), names, strict=True)
         ]
 
@@ -118,6 +121,8 @@ class TryView(Light, BundledWidget):
 
     def _heard(self, _: Any, message: Any, __: Any) -> None:
         """Take a question of the page. Returns at once."""
+        if isinstance(message, dict) and isinstance(read := message.get("read"), int):
+            self._soon(0, lambda: self._read_rows(read, message))
         if isinstance(message, dict) and isinstance(ask := message.get("ask"), int):
             self._asked = ask
             self._soon(0, lambda: self._answer(ask, message))
@@ -127,6 +132,17 @@ class TryView(Light, BundledWidget):
         for place, (run_id, step) in enumerate(message["at"]):
             if ask == self._asked and (run := self._held.get(run_id)) is not None and self.comm is not None:
                 self.send({"answered": ask, "place": place} | _answer(run, message["text"], step, message))
+
+    def _read_rows(self, read: int, message: Mapping[str, Any]) -> None:
+        """Answer a question about the rows of a run."""
+        run = self._held.get(str(message.get("run")))
+        if run is None or message.get("what") not in ("rows", "find", "facts") or self.comm is None:
+            return
+        try:
+            found = ask(run, message["what"], **message["query"])
+        except Exception as error:  # the page is where the user looks
+            found = {"error": str(error) or type(error).__name__}
+        self.send({"read": read} | found)
 
     def _learn(self, run_id: str, step: int, text: str) -> None:
         """Ask one run at one checkpoint what is pinned."""
@@ -166,6 +182,12 @@ class TryView(Light, BundledWidget):
         if self._worker is None:
             self._worker = threading.Thread(target=_work, args=(self._todo,), name="workbench-try", daemon=True)
             self._worker.start()
+
+
+def served(run: Run) -> str:
+    """Return the name of a run at the server, ``<place>/<run id>``; empty where it is not served."""
+    place = place_of(run.folder.path.parent)
+    return f"{place}/{run.id}" if place else ""
 
 
 def spread(steps: Sequence[int], most: int) -> list[int]:

@@ -5,6 +5,7 @@
 ``GET  /telemetry?run=..&since=..``    what is new of one or several (see :class:`TelemetryHandler`)
 ``POST /runs/<place>/<id>/steer``      a request and its first answer (:mod:`workbench.client.steering`)
 ``GET  /runs/<place>/<id>/steer/<request>``  the present answer
+``GET  /runs/<place>/<id>/rows?step=..``  rows of a step; ``find?text=..``, ``facts`` (:class:`RowsHandler`)
 =====================================  =================================================================
 
 What a run refuses is an answer. Errors are JSON too: ``{"message"}``.
@@ -22,6 +23,7 @@ from workbench.jupyter.server.all_runs import MOST, AllRuns
 from workbench.jupyter.server.base import WorkbenchHandler
 from workbench.jupyter.server.follower import Follower
 from workbench.jupyter.server.registered_runs import HERE, Places, Refused
+from workbench.jupyter.server.rows import RowsHandler
 from workbench.jupyter.server.steering import AnswerHandler, SteerHandler
 
 # A page has eight colours; more curves than twice that are for pictures.
@@ -83,6 +85,7 @@ def routes(base_url: str, places: Places) -> list[tuple[str, type, dict[str, Any
     table = {
         "/runs": RunsHandler,
         "/telemetry": TelemetryHandler,
+        f"/runs/{part}/{part}/(rows|find|facts)": RowsHandler,
         f"/runs/{part}/{part}/steer": SteerHandler,
         f"/runs/{part}/{part}/steer/{part}": AnswerHandler,
     }

@@ -1,2 +1,2 @@
-/* sources sha256:f5810d0bc933f645e9fd44aa4e734cd02df0f87759688a264cd2b67e047e527d */
+/* sources sha256:a2d8e9bbdf600f88fe6f928796977438569f9975d85f4d1e1810122f5ed7104e */
 var o=globalThis[Symbol.for("workbench widgets")]??=new Map;function r(n){if(!o.has(n)){let i=URL.createObjectURL(new Blob([n],{type:"text/javascript"})),e=import(i).finally(()=>URL.revokeObjectURL(i));o.set(n,e.then(t=>t.default)),e.catch(()=>o.delete(n))}return o.get(n)}var l=()=>{let n,i=e=>n??=r(e.get("_code")).then(t=>typeof t=="function"?t():t);return{async initialize(e){let{model:t}=e,a=await(await i(t)).initialize?.(e);return()=>{a?.(),t.set("_code","")}},async render(e){return(await i(e.model)).render?.(e)}}};export{l as default};

@@ -80,6 +80,12 @@ export class Server {
     return jsonOf(response);
   }
 
+  /** What a run's text says (workbench/jupyter/server/rows.py): `rows`, `find` or `facts`; null when it cannot tell. */
+  async rows(name, what, query) {
+    const response = this.usable ? await this.#ask(`runs/${name}/${what}?${new URLSearchParams(query)}`) : null;
+    return response?.ok ? response.json() : null;
+  }
+
   /** @returns {Promise<{header: object, block: DataView} | null>} null when it cannot tell */
   async news(names, since, extra) {
     const query = new URLSearchParams(since ? { since } : {});

@@ -1,10 +1,13 @@
 // Try it, beside Watch: words at a [MASK] or how a text goes on, two runs side by side, pinned sentences over the checkpoints.
+// And Data, the rows that the watched runs read (data.js).
 
 import "./try.css";
 
 import { dropdown, el, say } from "../dom.js";
 import { whole } from "../format.js";
 import { roving } from "../roving.js";
+import { baseOf, Server } from "../server.js";
+import { DataPanel } from "./data.js";
 
 const MASK = "[MASK]";
 const MOST_PINNED = 3;
@@ -92,8 +95,8 @@ class Try {
   constructor(model, host) {
     // Another page of the same Lab counts its own questions.
     Object.assign(this, { model, host, asked: Math.floor(2 ** 30 * Math.random()), wanted: null });
-    const tab = (text, shown, title) => el("button", { type: "button", role: "tab", text, title, on: { click: () => this.set({ shown }) } });
-    this.tabs = [tab("Watch", false, "curves of the watched runs"), tab("Try", true, "ask the watched models")];
+    const tab = (text, title) => el("button", { type: "button", role: "tab", text, title, on: { click: () => this.open(text) } });
+    this.tabs = [tab("Watch", "curves of the watched runs"), tab("Try", "ask the watched models"), tab("Data", "rows as the watched models see them")];
     const list = el("div", { class: "lab-tabs", role: "tablist", "aria-label": "curves or questions" }, ...this.tabs);
     this.settle = roving(list, () => this.tabs);
     this.field = el("input", { type: "text", class: "lab-try-field", "aria-label": "sentence", placeholder: `The ${MASK} sat on the mat.`, autocomplete: "off", spellcheck: "false", on: { input: () => this.typed() } });
@@ -108,15 +111,37 @@ class Try {
     this.over = el("div", { class: "lab-try-over" });
     const id = `lab-try-${Math.random().toString(36).slice(2)}`;
     this.panel = el("div", { id, class: "lab-try-panel", role: "tabpanel", "aria-label": "Try" }, line, this.going, this.said, el("div", { class: "lab-try-runs" }, ...this.places.map(({ node }) => node)), this.over);
-    this.tabs[1].setAttribute("aria-controls", id);
+    this.server = new Server(baseOf(document), { cookies: () => document.cookie });
+    this.answers = new Map();
+    this.data = new DataPanel((run, what, query) => this.read(run, what, query));
+    this.data.node.id = `${id}-data`;
+    for (const [i, panel] of [this.panel, this.data.node].entries()) this.tabs[i + 1].setAttribute("aria-controls", panel.id);
     // Not a form: in a notebook, Enter does not send one.
     for (const input of [this.field, ...this.knobs.map(([, each]) => each)]) input.addEventListener("keydown", (event) => this.pressed(event));
-    host.append(list, this.panel);
+    host.append(list, this.panel, this.data.node);
     this.heard = (message) => this.hear(message);
     this.changed = () => this.draw();
     model.on("msg:custom", this.heard);
     model.on(CHANGES, this.changed);
     this.draw();
+  }
+
+  /** Opens a tab. Data is a matter of this page alone: it needs no kernel. */
+  open(tab) {
+    this.reading = tab === "Data";
+    this.set({ shown: tab === "Try" });
+  }
+
+  /** What a run's text says: from the server, else from the kernel. */
+  async read(id, what, query) {
+    const { served } = this.model.get("runs").find((run) => run.id === id) ?? {};
+    const answer = served ? await this.server.rows(served, what, query) : null;
+    if (answer) return answer;
+    this.asked += 1;
+    return new Promise((done) => {
+      this.answers.set(this.asked, done);
+      this.model.send({ read: this.asked, run: id, what, query });
+    });
   }
 
   set(values) {
@@ -128,10 +153,13 @@ class Try {
   draw() {
     const [runs, chosen, shown, pinned] = ["runs", "chosen", "shown", "pinned"].map((name) => this.model.get(name));
     const there = runs.length > 0;
-    this.host.classList.toggle("lab-trying", shown && there);
+    const open = this.reading ? 2 : Number(shown);
+    this.host.classList.toggle("lab-trying", open > 0 && there);
     this.host.hidden = !there;
-    this.panel.hidden = !shown;
-    for (const [i, tab] of this.tabs.entries()) tab.setAttribute("aria-selected", String(shown === Boolean(i)));
+    this.panel.hidden = open !== 1;
+    this.data.node.hidden = open !== 2;
+    this.data.draw(runs, open === 2);
+    for (const [i, tab] of this.tabs.entries()) tab.setAttribute("aria-selected", String(open === i));
     this.settle();
     this.places.forEach((place, at) => place.draw(at ? runs.filter(({ id }) => id !== chosen[0]) : runs, chosen[at] ?? ""));
     this.places[1].node.hidden = runs.length < 2;
@@ -210,7 +238,12 @@ class Try {
     if (this.wanted) this.ask();
   }
 
-  hear({ answered, place, error, ...answer }) {
+  hear({ answered, place, error, read, ...answer }) {
+    if (this.answers.has(read)) {
+      this.answers.get(read)({ ...answer, ...(error ? { error } : {}) });
+      this.answers.delete(read);
+      return;
+    }
     if (answered !== this.asked) return;
     this.waiting -= 1;
     if (error) {
