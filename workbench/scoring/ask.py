@@ -217,7 +217,8 @@ def answer(models: Models, question: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a question of :mod:`workbench.client.asking`; an error is an answer, ``{"error": text}``.
 
     Args:
-        question: ``ask``, fill or generate, or rows, find or facts; ``folder`` of the run; ``arguments`` of the function.
+        question: ``ask``: fill or generate, or rows, find or facts; ``folder`` of the run; ``arguments`` of the
+            function.
     """
     folder = RunFolder(Path(question["folder"]))
     try:
