@@ -123,3 +123,14 @@ def test_the_lab_keeps_what_is_pinned_and_offers_what_is_watched(runs: list[Run]
     finally:
         lab.close()
         again.close()
+
+
+def test_rows_are_shown_where_no_server_tells(view: TryView, runs: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    view.offer(runs)
+    heard = hear(view, monkeypatch)
+    for read, query in enumerate(({"step": 3, "rows": 1}, {"step": 99})):
+        say(view, {"read": read, "run": runs[1].id, "what": "rows", "query": query})
+    wait_until(lambda: len(heard) == 2, what="the rows")
+    answers = {each["read"]: each for each in heard}
+    assert answers[0]["rows"][0]["step"] == 3
+    assert "beyond the last, which is 3" in answers[1]["error"]
