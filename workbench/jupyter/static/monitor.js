@@ -1,4 +1,4 @@
-/* sources sha256:a2d8e9bbdf600f88fe6f928796977438569f9975d85f4d1e1810122f5ed7104e
+/* sources sha256:625a09b1f9dac6128315c75ec8b671451ffdcd401d23fb69ef61d561a4445e76
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

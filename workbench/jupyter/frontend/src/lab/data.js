@@ -53,8 +53,11 @@ function token(row, place, first) {
 
 function rowNode(row) {
   const pieces = row.pieces.map((piece) => {
-    const tokens = Array.from({ length: piece.end - piece.begin }, (_, i) => token(row, piece.begin + i, i === 0));
-    return el("div", { class: "lab-data-piece" }, el("p", { class: "lab-data-quiet", text: pieceText(piece) }), el("p", {}, ...tokens));
+    // Spaces between words, for who hears or copies them.
+    const tokens = Array.from({ length: piece.end - piece.begin }, (_, i) => [row.joined[piece.begin + i] ? "" : " ", token(row, piece.begin + i, i === 0)]);
+    const words = el("p", {});
+    words.append(...tokens.flat());
+    return el("div", { class: "lab-data-piece" }, el("p", { class: "lab-data-quiet", text: pieceText(piece) }), words);
   });
   return el("section", { class: "lab-data-row", "aria-label": `row ${row.place}` }, el("h4", { text: `row ${whole(row.place)} (sample ${whole(row.sample)}, epoch ${whole(row.epoch)})` }), ...pieces);
 }
@@ -93,7 +96,10 @@ export class DataPanel {
     const steps = el("div", { class: "lab-data-steps" }, turn("\u2039", "previous step", () => this.go(this.step - 1)), this.number, turn("\u203a", "next step", () => this.go(this.step + 1)), this.slider);
     this.more = el("div", { class: "lab-data-steps" }, turn("Earlier rows", "earlier rows of this step", () => this.go(this.step, this.first - ROWS)), turn("Later rows", "later rows of this step", () => this.go(this.step, this.first + ROWS)));
     this.field = el("input", { type: "text", class: "lab-try-field", "aria-label": "words to find", placeholder: "words to find in the text", autocomplete: "off", spellcheck: "false" });
-    this.field.addEventListener("keydown", (event) => event.key === "Enter" && !event.ctrlKey && !event.metaKey && (event.preventDefault(), this.find()));
+    const entered = (input, act) => input.addEventListener("keydown", (event) => event.key === "Enter" && !event.ctrlKey && !event.metaKey && (event.preventDefault(), act()));
+    entered(this.field, () => this.find());
+    // A notebook keeps Enter from the field, which would tell of the change.
+    entered(this.number, () => this.go(this.number.valueAsNumber));
     const line = el("div", { class: "lab-try-line" }, this.field, el("button", { type: "button", class: "lab-try-ask", text: "Find", on: { click: () => this.find() } }));
     this.said = el("p", { class: "lab-try-said", role: "status" });
     this.found = el("div", { class: "lab-data-found" });
