@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import json
+import lzma
 from pathlib import Path
 
 import pytest
@@ -76,3 +80,34 @@ def test_control_characters_of_a_wrong_conversion_are_refused_with_the_way_out(t
     (tmp_path / name).write_text('{"text": "fine"}\n' + line * 8, encoding="utf-8")
     with pytest.raises(DataError, match=r"line 9 holds 16 control characters .*iconv -f cp1252 -t utf-8"):
         list(read_documents(tmp_path / name, "text", 0))
+
+
+@pytest.mark.parametrize(("name", "mark"), [("a.csv", ","), ("a.tsv", "\t"), ("a.csv.gz", ","), ("a.tsv.xz", "\t")])
+def test_tables_give_their_column(tmp_path, name, mark):
+    """As Python's own writer writes them: quotes, separators and line ends within a text."""
+    texts = ["plain", f'with "quotes"{mark} and a separator', "two\nlines", "", "last"]
+    packed = io.StringIO()
+    writer = csv.writer(packed, delimiter=mark, lineterminator="\n")
+    writer.writerows([("id", "body"), *enumerate(texts)])
+    pack = {".gz": gzip.compress, ".xz": lzma.compress}.get(Path(name).suffix, bytes)
+    (tmp_path / name).write_bytes(pack(packed.getvalue().encode()))
+    assert list(read_documents(tmp_path / name, "body", 0)) == texts
+    with pytest.raises(DataError, match=r"unknown value 'text'|'text'.*id, body|legal.*body"):
+        list(read_documents(tmp_path / name, "text", 0))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("text,b\nx,y\nx\n", "line 3 has 1 columns, and the first row names 2"),
+     ('text,b\n"x"y,z\n', "line 2 is no row of a table"), ('text\n"open\n', "no row of a table")],
+)  # fmt: skip
+def test_tables_that_are_broken_are_refused(tmp_path, content, message):
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(DataError, match=message):
+        list(read_documents(tmp_path / "a.csv", "text", 0))
+
+
+def test_a_field_that_holds_no_text_lists_what_there_is(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "text": ["a"], "title": "t", "note": null}\n')
+    with pytest.raises(DataError, match=r"it has: id \(number\), text \(list\), title \(text\), note \(null\)"):
+        list(read_documents(tmp_path / "a.jsonl", "text", 0))

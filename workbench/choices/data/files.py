@@ -26,11 +26,11 @@ _SAVED_BY_DATASETS = ("dataset_info.json", "dataset_dict.json")
 
 
 class Files(Data):
-    """Text, jsonl (also .gz, .xz, .zst) and parquet files, or folders of them."""
+    """Text, jsonl, csv, tsv (also .gz, .xz, .zst) and parquet files, or folders of them."""
 
     kind: Literal["files"] = "files"
     paths: tuple[str, ...] = knob(..., "files, folders (recursive) or glob patterns", min_length=1)
-    field: str = knob("text", "name of the text field in JSON lines and parquet", min_length=1)
+    field: str = knob("text", "name of the text field in JSON lines, parquet and tables", min_length=1)
     heldout_paths: tuple[str, ...] = knob((), "held-out files, folders or patterns; empty: a share of the documents")
     document_characters: int = knob(
         8000, "text files are cut at blank lines into documents of at least this length; 0: one per file",
@@ -173,7 +173,8 @@ def _candidates(text: str, knob_name: str) -> Iterator[Path]:
     if path.is_file():
         if format_of(path) is None:
             raise DataError(
-                f"{knob_name}: '{text}' cannot be read; legal file names end in {_endings()}; {_way_out(path)}"
+                f"{knob_name}: '{text}' cannot be read; legal file names end in {_endings()}; text under another name "
+                "is read once it is called .txt"
             )
         return iter((path,))
     if path.is_dir():
@@ -188,27 +189,17 @@ def _candidates(text: str, knob_name: str) -> Iterator[Path]:
     raise DataError(f"{knob_name}: no such file or folder '{text}'{_nearest(path)}")
 
 
-def _way_out(path: Path) -> str:
-    ending = path.suffix.lower()
-    if ending not in (".csv", ".tsv"):
-        return "text under another name is read once it is called .txt"
-    tabs = ", delimiter='\\t'" if ending == ".tsv" else ""
-    program = f"import csv, json; [print(json.dumps(row)) for row in csv.DictReader(open('{path.name}'){tabs})]"
-    return (
-        f'write its rows as JSON lines, then name the column with data.field: python -c "{program}" > {path.stem}.jsonl'
-    )
-
-
 def _unreadable(text: str, knob_name: str) -> DataError:
     return DataError(f"{knob_name}: '{text}' matches no readable file; legal file names end in {_endings()}")
 
 
 def _data_files(candidates: Iterator[Path]) -> list[Path]:
-    """The readable ones; of a mixture the records, else the .json files, else the texts."""
+    """The readable ones; of a mixture the records, else the .json files, else the tables, else the texts."""
     files = [path for path in candidates if path.is_file() and format_of(path)]
-    records = [path for path in files if format_of(path) != "text"]
+    tables = [path for path in files if format_of(path) == "table"]
+    records = [path for path in files if format_of(path) not in ("text", "table")]
     lines = [path for path in records if path.suffix.lower() != ".json"]
-    return lines or records or files
+    return lines or records or tables or files
 
 
 def _hidden(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import gzip
 import json
 import lzma
@@ -19,10 +20,13 @@ from workbench.choices.data.cutting import cut
 TEXT_ENDINGS = (".txt", ".md", ".rst")
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 PARQUET_ENDINGS = (".parquet",)
+TABLE_ENDINGS = (".csv", ".tsv")
 COMPRESSED_ENDINGS = (".gz", ".xz", ".zst")
 EXTRA = "install it with: pip install 'workbench[files]'"
 _FLAT = "text inside other fields is brought up by: jq -c '{text: .meta.text}' nested.jsonl > flat.jsonl"
 BLOCK_BYTES = 1 << 20
+_LONGEST_CELL = 1 << 30
+_JSON_TYPES = {str: "text", int: "number", float: "number", bool: "true or false", list: "list", type(None): "null"}
 BEGINNING_BYTES = 4096
 """Bytes of a text that are looked at to tell its encoding."""
 _SECOND_CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")
@@ -34,12 +38,13 @@ MOST_STRANGE = 0.02
 
 
 def format_of(path: Path) -> str | None:
-    """``text``, ``json`` or ``parquet`` by the file's name, compression stripped; None for any other file."""
+    """``text``, ``json``, ``parquet`` or ``table`` by the file's name, compression stripped; None for all others."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED_ENDINGS:
         suffixes.pop()
     last = suffixes[-1] if suffixes else ""
-    for name, endings in (("text", TEXT_ENDINGS), ("json", JSON_ENDINGS), ("parquet", PARQUET_ENDINGS)):
+    for name, endings in (("text", TEXT_ENDINGS), ("json", JSON_ENDINGS), ("parquet", PARQUET_ENDINGS),
+                          ("table", TABLE_ENDINGS)):  # fmt: skip
         if last in endings:
             return name
     return None
@@ -60,6 +65,8 @@ def read_documents(path: Path, field: str, document_characters: int) -> Iterator
         yield from _parquet(path, field)
     elif kind == "json":
         yield from _json_lines(path, field)
+    elif kind == "table":
+        yield from _table(path, field)
     elif kind == "text":
         yield from cut_text(text_lines(path), document_characters)
     else:
@@ -68,7 +75,13 @@ def read_documents(path: Path, field: str, document_characters: int) -> Iterator
 
 def legal_endings() -> list[str]:
     """Every ending that can be read; text and JSON lines also with a compressed ending after it."""
-    return [*TEXT_ENDINGS, *JSON_ENDINGS, *PARQUET_ENDINGS, *(f".jsonl{ending}" for ending in COMPRESSED_ENDINGS)]
+    return [
+        *TEXT_ENDINGS,
+        *JSON_ENDINGS,
+        *PARQUET_ENDINGS,
+        *TABLE_ENDINGS,
+        *(f".jsonl{ending}" for ending in COMPRESSED_ENDINGS),
+    ]
 
 
 def cut_text(lines: Iterator[str], characters: int) -> Iterator[str]:
@@ -104,6 +117,7 @@ def text_lines(path: Path) -> Iterator[str]:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
             where = f"byte 0x{line[error.start]:02x} at offset {begin + error.start:,} of its (uncompressed) content"
+            where += f", in line {number + 1:,}"
             advice = _advice(_beginning(line, lines), "convert it, for example with")
             raise DataError(f"'{path}' is not UTF-8: {where}; {advice}") from None
         if "\0" in text:
@@ -247,6 +261,26 @@ def _json_lines(path: Path, field: str) -> Iterator[str]:
         yield text_of(record, field, where)
 
 
+def _table(path: Path, field: str) -> Iterator[str]:
+    """Column of a .csv or .tsv file, whose first row names the columns."""
+    csv.field_size_limit(_LONGEST_CELL)
+    rows = csv.reader(text_lines(path), delimiter="\t" if ".tsv" in path.suffixes else ",", strict=True)
+    try:
+        names = next(rows, [])
+        _check_field(names, field, f"'{path}'")
+        column = names.index(field)
+        for row in rows:
+            if row and len(row) != len(names):
+                raise DataError(
+                    f"'{path}' line {rows.line_num:,} has {len(row)} columns, and the first row names {len(names)}: a "
+                    "quote that is not closed, a separator within a text without quotes, or another separator"
+                )
+            if row:
+                yield row[column]
+    except csv.Error as error:
+        raise DataError(f"'{path}' line {rows.line_num:,} is no row of a table: {error}") from None
+
+
 def _parquet(path: Path, field: str) -> Iterator[str]:
     """Column of a parquet file, a few thousand rows in memory at a time."""
     try:
@@ -286,7 +320,9 @@ def text_of(record: Mapping[str, Any], field: str, where: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise DataError(f"{where}: field '{field}' holds a {type(value).__name__}, expected text; {_FLAT}")
+        types = ", ".join(f"{name} ({_JSON_TYPES.get(type(each), 'object')})" for name, each in record.items())
+        hint = f"; it has: {types}" if len(record) > 1 else ""
+        raise DataError(f"{where}: field '{field}' holds a {type(value).__name__}, expected text{hint}; {_FLAT}")
     try:
         value.encode()
     # JSON can write half of a surrogate pair, which is no character and which no tokenizer takes.
