@@ -1,6 +1,6 @@
 """Quantities of telemetry, horizontal axes, layer states, words, colours and dashes of every picture.
 
-Plots and tables read it here, the page through ``ui/frontend/src/quantities.js``, which
+Plots and tables read it here, the page through ``jupyter/frontend/src/quantities.js``, which
 ``python -m workbench.telemetry.quantities`` writes. Standard library only.
 
 Colours: four of Okabe and Ito's (2008) and four found by search, so that every pair differs under the common forms of

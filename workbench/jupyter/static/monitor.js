@@ -1,4 +1,4 @@
-/* sources sha256:625a09b1f9dac6128315c75ec8b671451ffdcd401d23fb69ef61d561a4445e76
+/* sources sha256:fae14fd7f3806b839ceda2a26924f5f57548dc94ace336086541d6b00e586aca
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

@@ -1,5 +1,5 @@
-// The server extension (workbench/server) as a page uses it: for news while the kernel has none, and for requests to
-// runs. Where the extension is missing (another front end, disabled) everything goes through the kernel alone.
+// The server extension (workbench/jupyter/server) as a page uses it: for news while the kernel has none, and for
+// requests to runs. Where the extension is missing (another front end, disabled) everything goes through the kernel alone.
 
 import { unseal } from "./wire.js";
 
