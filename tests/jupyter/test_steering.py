@@ -128,6 +128,14 @@ def test_a_run_that_ends_before_it_answers_is_told(ask: Ask, run: Run) -> None:
     assert "workbench resume" in text_of(ask(verb="pause"))
 
 
+def test_a_stop_is_done_when_the_run_has_ended_by_itself(ask: Ask, run: Run) -> None:
+    told = ask(verb="stop")
+    until(lambda: states(told) == ["asked"])
+    write_state(run.folder, status="stopped")
+    assert text_of(told) == "the run has ended"
+    assert states(told)[-1] == "done"
+
+
 def test_a_lease_is_claimed_renewed_taken_over_and_let_go(ask: Ask, run: Run) -> None:
     def asked(verb: str, controller: str, **more: Any) -> tuple[str, str]:
         told = ask(verb=verb, controller=controller, **more)

@@ -60,6 +60,8 @@ def look(folder: RunFolder, request_id: str) -> Answer:
     if isinstance(done, bool):
         return Answer("done" if done else "refused", text, status)
     if status in FINAL:
+        if request_id.split("-")[1] == "stop":
+            return Answer("done", "the run has ended", status)
         return Answer("ended", "the run ended before it answered", status)
     return Answer("sent" if found is None else "accepted", text, status)
 

@@ -235,7 +235,7 @@ def test_a_field_that_is_not_there_is_told_before_a_launch(tmp_path: Path, endin
         record = json.dumps({"id": 0, "body": "text", "meta": {"text": "inner"}}).encode()
         path.write_bytes(gzip.compress(record) if ending.endswith("gz") else record)
     for field, why in (
-        ("text", "unknown value 'text'.* legal: body, id, meta. Set data.field to one of them"),
+        ("text", "unknown value 'text'.* legal: body, id, meta. Set data.field to the one that holds the text"),
         ("meta", "field 'meta' holds a dict, expected text; .*jq -c '{text: .meta.text}'"),
         ("meta.text", "unknown value 'meta.text'.*jq -c '{text: .meta.text}'"),
     ):

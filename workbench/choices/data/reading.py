@@ -24,6 +24,7 @@ TABLE_ENDINGS = (".csv", ".tsv")
 COMPRESSED_ENDINGS = (".gz", ".xz", ".zst")
 EXTRA = "install it with: pip install 'workbench[files]'"
 _FLAT = "text inside other fields is brought up by: jq -c '{text: .meta.text}' nested.jsonl > flat.jsonl"
+_OTHER = 'Set data.field to the one that holds the text; where none does, write lines of {"text": ...} first'
 BLOCK_BYTES = 1 << 20
 _LONGEST_CELL = 1 << 30
 _JSON_TYPES = {str: "text", int: "number", float: "number", bool: "true or false", list: "list", type(None): "null"}
@@ -305,7 +306,7 @@ def _parquet(path: Path, field: str) -> Iterator[str]:
 
 def _check_field(names: Iterable[str], field: str, where: str) -> None:
     if field not in names:
-        hint = _FLAT.capitalize() if "." in field else "Set data.field to one of them"
+        hint = _FLAT.capitalize() if "." in field else _OTHER
         raise DataError(f"{where}: {unknown('data.field', field, names, hint)}")
 
 
