@@ -6,7 +6,15 @@ import pytest
 import torch
 
 from workbench.choices.data.tokens import Batch, Vocabulary
-from workbench.choices.objectives.corruption import REPLACE, SELECT, TREAT, Corruption, labels_per_row, random_bits
+from workbench.choices.objectives.corruption import (
+    REPLACE,
+    SELECT,
+    TREAT,
+    Corruption,
+    labels_per_row,
+    random_bits,
+    random_bits_at,
+)
 
 VOCABULARY = Vocabulary(size=576, used=520, cls=1, sep=2, mask=3, pad=0, unk=4)
 WORD = (1 << 64) - 1
@@ -48,6 +56,8 @@ def test_hash_equals_plain_integers(seed: int) -> None:
     samples = [0, 1, 12_345, 2**40 + 7]
     bits = random_bits(seed, TREAT, torch.tensor(samples), 5)
     assert bits.tolist() == [[slow_bits(seed, TREAT, s, t) for t in range(5)] for s in samples]
+    some_BK = torch.tensor([[4, 0], [1, 2], [0, 3], [2, 2]])
+    assert torch.equal(random_bits_at(seed, TREAT, torch.tensor(samples), some_BK), bits.gather(1, some_BK))
 
 
 def test_hash_is_uniform_and_uncorrelated() -> None:

@@ -20,6 +20,7 @@ from workbench.choices.data.cache import MANIFEST, cache_entry, key_of, read_man
 from workbench.choices.data.data import Data, Say
 from workbench.choices.data.encoding import write_documents
 from workbench.choices.data.limited import limited
+from workbench.choices.data.pace import Pace
 from workbench.choices.data.pieces import Pieces
 from workbench.choices.data.repeats import RUN_WORDS, Repeats
 from workbench.choices.data.sides import Texts
@@ -215,13 +216,17 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     texts = Texts(data, say)
     repeats = Repeats(texts.all(heldout=True))
     # Training documents only: a vocabulary that had seen the held-out text would flatter the held-out loss.
-    tokenizer, vocabulary, added = _tokenizer(data, repeats.watch(texts.all(heldout=False)), folder, say)
+    reading = Pace(say, data.tokenizer.doing)
+    training = reading.watch(repeats.watch(texts.all(heldout=False)))
+    tokenizer, vocabulary, added = _tokenizer(data, training, folder, say)
     say("turning the text into tokens, once")
+    pace = Pace(say, "turning the text into tokens", reading.seen)
     with ExitStack() as stack:
         train, heldout = (stack.enter_context(StoreWriter(folder, split, vocabulary.size)) for split in SPLITS)
         ends = []
         for name in texts.sides:
-            write_documents(tokenizer, vocabulary, texts.of(name, heldout=False), train, with_bytes=False)
+            own = pace.watch(texts.of(name, heldout=False))
+            write_documents(tokenizer, vocabulary, own, train, with_bytes=False)
             foreign = (repeats.without(text) for text in texts.of(name, heldout=True))
             write_documents(tokenizer, vocabulary, (text for text in foreign if text), heldout, with_bytes=True)
             ends.append([train.documents, heldout.documents])
