@@ -34,5 +34,7 @@ test("steps end with the budget, or where the run has come to", () => {
 
 test("marks mean what objectives say of them", () => {
   const python = readFileSync(new URL("../../workbench/choices/objectives/preview.py", import.meta.url), "utf8");
+  const named = [...python.matchAll(/^ {4}"(\w+)": Mark\(/gm)].map(([, name]) => name);
+  assert.deepEqual(["read", ...Object.keys(MARKS)].sort(), named.sort());
   for (const [mark, [, words]] of Object.entries(MARKS)) assert.ok(python.includes(`"${mark}": Mark("${words}"`), mark);
 });

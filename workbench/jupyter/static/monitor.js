@@ -1,4 +1,4 @@
-/* sources sha256:fae14fd7f3806b839ceda2a26924f5f57548dc94ace336086541d6b00e586aca
+/* sources sha256:1863a9b5aef6a342d2ec876e2e15e6226132721e2ab592cbff731167d3acbf9d
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

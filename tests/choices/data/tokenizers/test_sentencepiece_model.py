@@ -47,7 +47,10 @@ def test_ids_are_those_of_sentencepiece(tmp_path: Path, model_type: str, options
     ours.encode_special_tokens = True
     texts = [*LINES, *SIGNS, " ".join(LINES[:50])]
     found = [each.ids for each in ours.encode_batch_fast(texts, add_special_tokens=False)]
-    assert found == theirs.encode(texts)
+    for here, there in zip(found, theirs.encode(texts), strict=True):
+        # Two ways to cut a word may score the same to the last bit; then either may win.
+        tie = model_type == "unigram" and sorted(here) == sorted(there)
+        assert here == there or (tie and ours.decode(here) == theirs.decode(there))
     if options.get("byte_fallback", True):
         assert [ours.decode(ids) for ids in found] == theirs.decode(found)
     special = {"unk": theirs.unk_id(), "bos": theirs.bos_id(), "eos": theirs.eos_id(), "pad": theirs.pad_id()}

@@ -11,6 +11,8 @@ export const MARKS = {
   replaced: ["\u2260", "replaced by another token, the true one is to be predicted"],
   kept: ["=", "stands as it is, and is to be predicted all the same"],
   next: ["\u2192", "read; the token behind it is to be predicted"],
+  permuted: ["\u2190", "read as it is, but moved before what is predicted; its place is told"],
+  predicted: ["\u22ef", "predicted in an order that is drawn, then read by those that follow"],
   swapped: ["\u21c4", "stands in another order, or is of another text, which is to be noticed"],
 };
 
