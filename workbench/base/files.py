@@ -5,7 +5,25 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+from importlib import import_module
 from pathlib import Path
+from typing import TextIO
+
+EVALUATION_VARIABLE = "WORKBENCH_EVAL"
+"""Names the folder of benchmarks and evaluation sets; of tasks several folders, as in ``$PATH``."""
+COMPRESSED = {".xz": "lzma", ".gz": "gzip", ".bz2": "bz2"}
+"""Endings of compressed files, and the modules that open them."""
+
+
+def open_text(path: Path) -> TextIO:
+    """Open a UTF-8 file for reading, also a compressed one.
+
+    Raises:
+        OSError: it cannot be opened. Reading a damaged archive raises what its module does.
+    """
+    # Loaded where needed: whoever writes files has no use for three of them.
+    found: TextIO = import_module(COMPRESSED.get(path.suffix, "io")).open(path, "rt", encoding="utf-8")
+    return found
 
 
 def write_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import importlib.util
 import json
 import lzma
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workbench.base.errors import DataError, typed_line
-
-FOLDER_VARIABLE = "WORKBENCH_EVAL"
-_OPEN: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+from workbench.base.files import EVALUATION_VARIABLE, open_text
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ def items(name: str, source: Source, folder: Path | None) -> list[dict[str, Any]
     Raises:
         DataError: neither has them, or a file cannot be read or lacks a field.
     """
-    given = folder or (Path(value) if (value := os.environ.get(FOLDER_VARIABLE)) else None)
+    given = folder or (Path(value) if (value := os.environ.get(EVALUATION_VARIABLE)) else None)
     if given is None:
         return [_checked(name, source, item, source.hub) for item in _from_hub(name, source)]
     paths = _paths(name, source, given.expanduser())
@@ -65,13 +61,13 @@ def _paths(name: str, source: Source, folder: Path) -> list[Path]:
             return found
     raise DataError(
         f"benchmark '{name}': no file {' or '.join(source.files)} in '{folder}' or below; name the folder that has it "
-        f"by --data DIR or ${FOLDER_VARIABLE}"
+        f"by --data DIR or ${EVALUATION_VARIABLE}"
     )
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     try:
-        with _OPEN.get(path.suffix, open)(path, "rt", encoding="utf-8") as file:
+        with open_text(path) as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
                     found = json.loads(line)
@@ -90,7 +86,7 @@ def _checked(name: str, source: Source, item: Mapping[str, Any], where: str) -> 
 
 
 def _from_hub(name: str, source: Source) -> Iterator[dict[str, Any]]:
-    way_out = f"name a folder that has {' or '.join(source.files)} by --data DIR or ${FOLDER_VARIABLE}"
+    way_out = f"name a folder that has {' or '.join(source.files)} by --data DIR or ${EVALUATION_VARIABLE}"
     if not source.hub:
         raise DataError(f"benchmark '{name}' is not on the Hugging Face Hub; {way_out}")
     if importlib.util.find_spec("datasets") is None:

@@ -148,8 +148,9 @@ class _Building:
 
     def __call__(self, folder: Path) -> dict[str, Any]:
         began = time.monotonic()
-        # The text is read several times anyway: once more, so that the time left can be told.
-        total = sum(1 for _ in self._before.documents())
+        # The step before has counted them; the first one's text is read once more, so that the time left can be told.
+        reports = self._before.reports
+        total = reports[-1]["documents_out"] if reports else sum(1 for _ in self._before.documents())
         tally = _Tally(self._number, self._step)
         with (
             (folder / REMOVED_FILE).open("w", encoding="utf-8") as removed,

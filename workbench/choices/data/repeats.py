@@ -61,13 +61,34 @@ def runs_of(texts: Iterable[str], words: int = RUN_WORDS) -> Runs:
     begins_C[first_bytes] = word_C[first_bytes]
     begin_W = np.flatnonzero(begins_C)
     hash_W = _hash_words(content_C, word_C & ~begins_C, begin_W)
-    count = max(0, len(begin_W) - words + 1)
+    text_W = np.searchsorted(bounds, begin_W, side="right")
+    hash_G, first_G = rolled(hash_W, text_W, words)
+    return Runs(mixed(hash_G), first_G, begin_W, text_W[first_G] - 1)
+
+
+def rolled(hash_W: np.ndarray, text_W: np.ndarray, words: int = RUN_WORDS) -> tuple[np.ndarray, np.ndarray]:
+    """Return the hash of every run within one text, uint64 (G,), and the number of its first word, int64 (G,).
+
+    Args:
+        hash_W: of each word, uint64. text_W: number of the text that it is of, rising.
+    """
+    count = max(0, len(hash_W) - words + 1)
     hash_G = np.zeros(count, np.uint64)
     for place in range(words if count else 0):
         hash_G = hash_G * _STEP + hash_W[place : place + count]
-    text_W = np.searchsorted(bounds, begin_W, side="right")
     first_G = np.flatnonzero(text_W[:count] == text_W[words - 1 :]) if count else np.empty(0, np.int64)
-    return Runs(mixed(hash_G[first_G]), first_G, begin_W, text_W[first_G] - 1)
+    return hash_G[first_G], first_G
+
+
+def looked_up(hash_G: np.ndarray, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which hashes are among ``runs``, as their numbers, and their places there, both int64.
+
+    Args:
+        runs: sorted, uint64, at least one.
+    """
+    place_G = np.minimum(np.searchsorted(runs, hash_G), len(runs) - 1)
+    (found,) = np.nonzero(runs[place_G] == hash_G)
+    return found, place_G[found]
 
 
 def _hash_words(content_C: np.ndarray, inside_C: np.ndarray, begin_W: np.ndarray) -> np.ndarray:
@@ -108,10 +129,7 @@ class Repeats:
         """The training documents, a batch at a time; their runs are looked up on the way."""
         for texts in batched(training, BATCH_CHARACTERS):
             if len(self._runs):
-                hash_G = runs_of(texts).hash_G
-                place_G = np.searchsorted(self._runs, hash_G)
-                place_G[place_G == len(self._runs)] = 0
-                self._seen[place_G[self._runs[place_G] == hash_G]] = True
+                self._seen[looked_up(runs_of(texts).hash_G, self._runs)[1]] = True
             yield from texts
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 from workbench.choices.data.cutting import batched
 from workbench.choices.data.data import Say
 from workbench.choices.data.encoding import token_bytes
-from workbench.choices.data.repeats import RUN_WORDS, mixed
+from workbench.choices.data.repeats import RUN_WORDS, looked_up, mixed, rolled
 from workbench.choices.data.store import SPLITS, StoreWriter
 from workbench.choices.data.token_file import TokenFile
 from workbench.choices.data.token_reading import tokens_hash
@@ -132,9 +132,7 @@ class _Runs:
         """Yield the training documents; their runs are looked up on the way."""
         for batch in batched(training, BATCH_TOKENS, size=len):
             if len(self._runs):
-                hash_G = _runs(batch)
-                place_G = np.minimum(np.searchsorted(self._runs, hash_G), len(self._runs) - 1)
-                self._seen[place_G[self._runs[place_G] == hash_G]] = True
+                self._seen[looked_up(_runs(batch), self._runs)[1]] = True
             yield from batch
 
     @property
@@ -146,9 +144,5 @@ class _Runs:
 def _runs(batch: list[np.ndarray]) -> np.ndarray:
     """Return the hash of every run of 13 tokens within one document, uint64 (G,)."""
     ids_N = mixed(np.concatenate(batch).astype(np.uint64) + np.uint64(1))
-    count = max(0, len(ids_N) - RUN_WORDS + 1)
-    hash_G = np.zeros(count, np.uint64)
-    for place in range(RUN_WORDS if count else 0):
-        hash_G = hash_G * np.uint64(0x9E3779B97F4A7C15) + ids_N[place : place + count]
     document_N = np.repeat(np.arange(len(batch)), [len(each) for each in batch])
-    return hash_G[document_N[:count] == document_N[RUN_WORDS - 1 :]] if count else hash_G
+    return rolled(ids_N, document_N)[0]

@@ -14,7 +14,7 @@ from workbench.choices.architectures.modular import Modular
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.corruption import CPU, Corrupting, Corruption, random_bits
+from workbench.choices.objectives.corruption import CPU, Corrupting, Corruption, random_bits_at
 from workbench.choices.objectives.groups import Selection
 from workbench.choices.objectives.heldout import SEED
 from workbench.choices.objectives.masked import Masked, corrupted
@@ -122,8 +122,10 @@ class MaskedPermuted(PredictsWords):
     def preview(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Shown]:
         """Return the document (T,) as it is read: what is not predicted, then what is, in the order of prediction."""
         batch = row_of(tokens)
-        hidden, row = self._hidden(batch, vocabulary, seed), self.shown_rows(batch, vocabulary, START, seed)[0]
-        turn_T = turns_of(hidden, batch, seed)[0].tolist()
+        row, turn_T = (
+            self.shown_rows(batch, vocabulary, START, seed)[0],
+            self._turns(batch, vocabulary, seed)[0].tolist(),
+        )
         # What is not predicted has one turn, -1, and stays in its order.
         places = sorted(range(len(row)), key=turn_T.__getitem__)
         return [
@@ -137,11 +139,12 @@ class MaskedPermuted(PredictsWords):
         def place(token: int, turn: int) -> Shown:
             return Shown(token, "predicted", token) if turn >= 0 else Shown(token, "read")
 
-        turns_BT = turns_of(self._hidden(batch, vocabulary, seed), batch, seed)
+        turns_BT = self._turns(batch, vocabulary, seed)
         return [list(map(place, *row)) for row in zip(batch.tokens_BT.tolist(), turns_BT.tolist(), strict=True)]
 
-    def _hidden(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Hidden:
-        return hidden_places(self, Corruption(vocabulary, CPU), batch, seed)
+    def _turns(self, batch: Batch, vocabulary: Vocabulary, seed: int) -> Tensor:
+        hidden = hidden_places(self, Corruption(vocabulary, CPU), batch, seed)
+        return by_place(order_of(hidden, batch, seed), hidden, batch)
 
 
 class Hidden(NamedTuple):
@@ -169,16 +172,16 @@ def hidden_places(choice: MaskedPermuted, corrupt: Corruption, batch: Batch, see
 
 def order_of(hidden: Hidden, batch: Batch, seed: int) -> Tensor:
     """Return the turn of each slot, int64 (B, K): 0, 1, ... in one order of the row, -1 for a spare one."""
-    bits_BT = random_bits(seed, ORDER, batch.samples_B, batch.tokens_BT.shape[1])
+    bits_BK = random_bits_at(seed, ORDER, batch.samples_B, hidden.column_BK)
     # Spare slots come last. The place of each in the order is the inverse of the permutation that sorts the bits.
-    key_BK = bits_BT.gather(1, hidden.column_BK).masked_fill(~hidden.counts_BK, torch.iinfo(torch.int64).max)
+    key_BK = bits_BK.masked_fill(~hidden.counts_BK, torch.iinfo(torch.int64).max)
     rank_BK = key_BK.argsort(dim=1, stable=True).argsort(1)
     return torch.where(hidden.counts_BK, rank_BK, -1)
 
 
-def turns_of(hidden: Hidden, batch: Batch, seed: int) -> Tensor:
-    """Return the turn of each place, int64 (B, T); -1 where nothing is predicted."""
-    return torch.full_like(batch.tokens_BT, -1).scatter(1, hidden.column_BK, order_of(hidden, batch, seed))
+def by_place(rank_BK: Tensor, hidden: Hidden, batch: Batch) -> Tensor:
+    """Return the turn of each place, int64 (B, T), from those of the slots; -1 where nothing is predicted."""
+    return torch.full_like(batch.tokens_BT, -1).scatter(1, hidden.column_BK, rank_BK)
 
 
 def two_streams(hidden: Hidden, batch: Batch, seed: int) -> tuple[Labelled, Batch]:
@@ -196,7 +199,8 @@ def two_streams(hidden: Hidden, batch: Batch, seed: int) -> tuple[Labelled, Batc
     """
     column_BK, counts_BK, shown_BK = hidden
     tokens_BT, (rows, length), slots = batch.tokens_BT, batch.tokens_BT.shape, column_BK.shape[1]
-    rank_BK, rank_BT = order_of(hidden, batch, seed), turns_of(hidden, batch, seed)
+    rank_BK = order_of(hidden, batch, seed)
+    rank_BT = by_place(rank_BK, hidden, batch)
     zeros_BK = torch.zeros_like(rank_BK)
     known_BS = torch.cat([rank_BT + 1, zeros_BK, rank_BK.clamp(min=0)], 1)
     # Known from this number on, and up to this one: the bounds that no number reaches hide a column.

@@ -27,7 +27,7 @@ from workbench.choices.objectives.corruption import (
     Corruption,
     labelled_places,
     labels_per_row,
-    random_bits,
+    random_bits_at,
 )
 from workbench.choices.objectives.draws import FILL, draw_tokens, uniforms
 from workbench.choices.objectives.heldout import SEED
@@ -143,7 +143,9 @@ def selected(corrupt: Corruption, batch: Batch, rate: float, seed: int) -> Label
     """Return rows (B, T) as the generator reads them: [MASK] at 85% of B * round(rate * T) slots, else the token."""
     seen = corrupt(batch, rate, seed, always_mask=True)
     assert seen.index_N is not None
-    bits_N = random_bits(seed, TREAT, batch.samples_B, batch.tokens_BT.shape[1]).flatten()[seen.index_N]
+    # Rows have equally many slots.
+    column_BK = seen.index_N.view(len(batch.samples_B), -1) % batch.tokens_BT.shape[1]
+    bits_N = random_bits_at(seed, TREAT, batch.samples_B, column_BK).flatten()
     # 63 bits modulo 100 prefer some residues by less than 1e-16.
     kept_N = bits_N % 100 < round(100 * UNCHANGED)
     shown_M = seen.tokens_BT.flatten()

@@ -10,10 +10,9 @@ from itertools import islice
 from pathlib import Path
 
 from workbench.base.errors import DataError, unknown
+from workbench.base.files import EVALUATION_VARIABLE
 from workbench.choices.tasks.files import Form, is_task_file, records, stem_of
 
-VARIABLE = "WORKBENCH_EVAL"
-"""Folders in which tasks are looked for, as in ``$PATH``."""
 _DEPTH = 3
 _LOOKED_AT = 20
 """Records by which the form of a user's file is guessed."""
@@ -133,13 +132,17 @@ def _fraction(value: object) -> bool:
 def _paths_of(name: str, data: str | Path | None) -> list[Path]:
     """Return the files of a task: those of a folder with its name, else those that begin with its name."""
     given = (
-        [str(data)] if data is not None else [each for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each]
+        [str(data)]
+        if data is not None
+        else [each for each in os.environ.get(EVALUATION_VARIABLE, "").split(os.pathsep) if each]
     )
     roots = [Path(each).expanduser().absolute() for each in given]
     if not roots:
-        raise DataError(f"where are the files of '{name}'? Give their folder: data=DIR, `--data DIR` or ${VARIABLE}")
+        raise DataError(
+            f"where are the files of '{name}'? Give their folder: data=DIR, `--data DIR` or ${EVALUATION_VARIABLE}"
+        )
     if missing := [str(root) for root in roots if not root.is_dir()]:
-        raise DataError(f"no such folder: {', '.join(missing)} (data, `--data`, ${VARIABLE})")
+        raise DataError(f"no such folder: {', '.join(missing)} (data, `--data`, ${EVALUATION_VARIABLE})")
     files = [path for root in roots for path in sorted(_below(root, _DEPTH)) if is_task_file(path)]
     inside = [path for path in files if _plain(path.parent.name) == name.replace("_", "")]
     named = [path for path in files if _plain(stem_of(path)).startswith(name.replace("_", ""))]

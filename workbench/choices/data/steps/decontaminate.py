@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import hashlib
 import json
 import lzma
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from workbench.base.errors import DataError, typed_line
+from workbench.base.files import COMPRESSED, EVALUATION_VARIABLE, open_text
 from workbench.base.text import many
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.cutting import batched
-from workbench.choices.data.repeats import RUN_WORDS, runs_of, without_runs
+from workbench.choices.data.repeats import RUN_WORDS, looked_up, runs_of, without_runs
 from workbench.choices.data.steps.step import Document, Step, Verdict, removed
 
-FOLDER_VARIABLE = "WORKBENCH_EVAL"
-"""Names the folder in which ``workbench score`` looks for the items of benchmarks, too."""
 BATCH_CHARACTERS = 1 << 20
-_OPEN: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 _TEXTS, _RECORDS = (".txt", ".md"), (".jsonl", ".ndjson", ".json")
 
 
@@ -50,14 +46,10 @@ class Decontaminate(Step):
         for batch in batched(documents, BATCH_CHARACTERS, size=lambda document: len(document.text)):
             found = runs_of([document.text for document in batch])
             counts_D = np.bincount(found.text_G, minlength=len(batch))
-            place_G = np.searchsorted(runs_G, found.hash_G)
-            place_G[place_G == len(runs_G)] = 0
-            (shared_G,) = np.nonzero(runs_G[place_G] == found.hash_G)
+            shared_G, place_G = looked_up(found.hash_G, runs_G)
             shared_D = np.bincount(found.text_G[shared_G], minlength=len(batch))
             # Of each document the file with its first shared run.
-            first_D = dict(
-                zip(found.text_G[shared_G][::-1].tolist(), file_G[place_G[shared_G]][::-1].tolist(), strict=True)
-            )
+            first_D = dict(zip(found.text_G[shared_G][::-1].tolist(), file_G[place_G][::-1].tolist(), strict=True))
             for row, (document, runs, shared) in enumerate(
                 zip(batch, counts_D.tolist(), shared_D.tolist(), strict=True)
             ):
@@ -93,10 +85,10 @@ class Decontaminate(Step):
         return Verdict(document, text, changes={"document shortened": 1})
 
     def _files(self) -> list[Path]:
-        folder = os.environ.get(FOLDER_VARIABLE)
+        folder = os.environ.get(EVALUATION_VARIABLE)
         given = self.paths or ((folder,) if folder else ())
         if not given:
-            raise DataError(f"name files or folders of evaluation sets, or set ${FOLDER_VARIABLE}")
+            raise DataError(f"name files or folders of evaluation sets, or set ${EVALUATION_VARIABLE}")
         found: dict[Path, None] = {}
         for path in (Path(each).expanduser().absolute() for each in given):
             inside = sorted(path.rglob("*")) if path.is_dir() else [path]
@@ -109,7 +101,7 @@ class Decontaminate(Step):
 
 
 def _ending(path: Path) -> str:
-    return (path.with_suffix("") if path.suffix in _OPEN else path).suffix
+    return (path.with_suffix("") if path.suffix in COMPRESSED else path).suffix
 
 
 def _runs_of_files(files: list[Path]) -> tuple[np.ndarray, np.ndarray]:
@@ -131,7 +123,7 @@ def _runs_of_files(files: list[Path]) -> tuple[np.ndarray, np.ndarray]:
 def _texts(path: Path) -> Iterator[str]:
     """Yield every text in a file: the file itself, or all texts in its records, however deep."""
     try:
-        with _OPEN.get(path.suffix, open)(path, "rt", encoding="utf-8") as file:
+        with open_text(path) as file:
             if _ending(path) in _TEXTS:
                 yield file.read()
             elif _ending(path) == ".json":
