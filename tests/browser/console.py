@@ -20,6 +20,8 @@ KNOWN = (
     r"warning: Subshell identifier not available in the closeout sequence, .*",
     r"uncaught: Error: Canceled future for create_subshell_request message before replies were done.*",
     r"uncaught: Canceled future for create_subshell_request message before replies were done.*",
+    # Two pages on one kernel: each hears what it answers the other.
+    r"error: Comm not found for comm id \S+",
     # A notebook opened without the kernel, or even the kind of kernel, that its widgets came from.
     r"error: Error: widget model not found\n.*/jupyterlab-manager/.*",
     r"warning: No exact match found for \S+, using kernel \S+ that matches language=python",

@@ -164,6 +164,22 @@ def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: 
     page.locator("#jp-running-sessions .jp-RunningSessions-itemLabel", has_text=re.compile("^Workbench$")).click()
     expect(rate(lab_of(page))).to_have_value("0.0045")
     expect(page.locator(".jp-CodeConsole")).to_have_count(0)
+    another_window_has_a_form_of_its_own(new_page(), server, lab_of(page))
+
+
+def another_window_has_a_form_of_its_own(page: Page, server: Server, first: Locator) -> None:
+    """It begins with what was composed last, in the same kernel."""
+    jupyter(page, server)
+    page.evaluate("window.jupyterapp.commands.execute('workbench:open')")
+    expect(rate(lab_of(page))).to_have_value("0.0045")
+    rate(lab_of(page)).fill("0.0055")
+    rate(lab_of(page)).press("Tab")
+    expect(page.locator(".lab-verdict")).to_contain_text("1 knob changed")
+    (kernel,) = server.ask("api/kernels")
+    assert kernel["id"] == session(server)["kernel"]["id"]
+    page.reload()
+    expect(rate(lab_of(page))).to_have_value("0.0055")
+    expect(rate(first)).to_have_value("0.0045")
 
 
 STEPS = {"amount": 40, "unit": "steps"}

@@ -3,6 +3,7 @@ import { test } from "node:test";
 
 import { container, newer, shared } from "../../workbench/jupyter/frontend/src/labextension/container.js";
 import { LabKernel } from "../../workbench/jupyter/frontend/src/labextension/lab_kernel.js";
+import { windowName } from "../../workbench/jupyter/frontend/src/labextension/window_name.js";
 import { openInLab } from "../../workbench/jupyter/frontend/src/labextension/open_labs.js";
 import { Opened, RunList, summaryOf, together } from "../../workbench/jupyter/frontend/src/labextension/run_list.js";
 import { ServedModel } from "../../workbench/jupyter/frontend/src/labextension/run_tab.js";
@@ -214,4 +215,26 @@ test("pages share the one kernel of the Lab's tab, also where both start it agai
   server.sessions = [{ id: "dead", path: "Workbench", kernel: { execution_state: "dead" } }];
   await pages[0].connect();
   assert.equal(pages[0].context.session.id, `session ${server.made}`, "one that died and is listed all the same is nobody's");
+});
+
+/** A browser window: the storage of its session, and the locks that all windows share. */
+function windowOf(held, stored = new Map()) {
+  const sessionStorage = { getItem: (key) => stored.get(key) ?? null, setItem: (key, value) => stored.set(key, value) };
+  const request = (name, _, granted) => granted(held.has(name) ? null : held.add(name));
+  return { sessionStorage, navigator: { locks: { request } }, stored };
+}
+
+test("a window keeps its name when its page is loaded again, and a copy of it gets another", async () => {
+  const held = new Set();
+  const first = windowOf(held);
+  const name = await windowName(first);
+  assert.match(name, /^[0-9a-f]{24}$/);
+  assert.notEqual(await windowName(windowOf(held)), name);
+  assert.notEqual(await windowName(windowOf(held, new Map(first.stored))), name, "duplicated while the first is there");
+  held.clear();
+  assert.equal(await windowName(first), name, "loaded again: the page before has let go");
+  const bare = { get sessionStorage() { throw new Error("denied"); }, navigator: {} };
+  assert.match(await windowName(bare), /^[0-9a-f]{24}$/);
+  first.stored.set("workbench.window", '"); import os');
+  assert.match(await windowName(first), /^[0-9a-f]{24}$/);
 });

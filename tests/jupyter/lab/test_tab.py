@@ -1,4 +1,4 @@
-"""The Lab of a tab: one per kernel, and what was composed outlives the kernel."""
+"""The Lab of a tab: one per browser window, and what was composed outlives the kernel."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from tests.jupyter.live import run_folder
 from workbench import presets
+from workbench.base.fields import put
 from workbench.jupyter.lab import tab
 from workbench.jupyter.lab.lab import Lab
 from workbench.jupyter.lab.tab import kept_in, lab_of_tab
@@ -72,6 +73,40 @@ def test_another_kernel_goes_on_with_knobs_fork_and_watched_runs(runs: Path) -> 
     assert lab.table.watched == [folder.id]
     assert lab.monitor is not None
     assert [run.id for run in lab.monitor.runs] == [folder.id]
+
+
+def test_each_window_has_a_form_of_its_own_that_begins_with_what_was_composed_last(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rate = lambda lab: lab.composer.fields["optimizer"]["lr"]  # noqa: E731
+    first = lab_of_tab(runs, "a")
+    first.composer.enter(put(first.composer.fields, "optimizer.lr", 0.004))
+    second = lab_of_tab(runs, "b")
+    assert second is not first
+    assert rate(second) == 0.004
+    second.composer.presets.value = "pld"
+    second.composer.enter(put(second.composer.fields, "optimizer.lr", 0.002))
+    assert (rate(first), rate(second)) == (0.004, 0.002)
+    assert lab_of_tab(runs, "a") is first
+    another_kernel()
+    assert [rate(lab_of_tab(runs, name)) for name in "ab"] == [0.004, 0.002]
+    # Windows that were closed are not kept for ever.
+    monkeypatch.setattr(tab, "MOST_WINDOWS", 2)
+    held = lab_of_tab(runs, "a")
+    third = lab_of_tab(runs, "c")
+    assert [*tab._labs.values()] == [held, third]
+    third.composer.enter(put(third.composer.fields, "seed", 5))
+    assert [*json.loads(kept_in(runs).read_text())["windows"]] == ["b", "c"]
+
+
+def test_a_form_kept_by_the_version_before_is_restored(runs: Path) -> None:
+    lab = lab_of_tab(runs)
+    lab.composer.enter(put(lab.composer.fields, "optimizer.lr", 0.004))
+    file = kept_in(runs)
+    one = json.loads(file.read_text())["windows"][""]
+    another_kernel()
+    file.write_text(json.dumps(one))
+    assert lab_of_tab(runs, "a").composer.fields["optimizer"]["lr"] == 0.004
 
 
 def test_the_preset_it_began_with_is_still_what_changes_are_marked_against(runs: Path) -> None:

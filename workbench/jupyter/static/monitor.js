@@ -1,4 +1,4 @@
-/* sources sha256:1863a9b5aef6a342d2ec876e2e15e6226132721e2ab592cbff731167d3acbf9d
+/* sources sha256:b105e44ac5694564e54dc728a756b45b16603dfbc8c652e96b642dbc82a066c1
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

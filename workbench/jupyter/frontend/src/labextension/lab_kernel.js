@@ -1,10 +1,13 @@
 // The kernel of the Lab that has a tab: started, named and found again by itself, with a widget manager like a
-// notebook's. There is one per page; what was composed is kept by the kernel's side (workbench/jupyter/lab/tab.py).
+// notebook's. All pages share it; each window has a Lab of its own in it (workbench/jupyter/lab/tab.py).
+
+import { windowName } from "./window_name.js";
 
 export const WIDGET = "application/vnd.jupyter.widget-view+json";
 // In the server's root folder, so that its runs folder is the server's own. The path is what pages find it again by.
 export const NAME = "Workbench";
-const SHOW = "from workbench.jupyter.lab.tab import lab_of_tab\nlab_of_tab()";
+const RESTORED_WITHIN_MS = 20_000;
+const show = (name) => `from workbench.jupyter.lab.tab import lab_of_tab\nlab_of_tab(window="${name}")`;
 
 export class LabKernel {
   /**
@@ -42,7 +45,7 @@ export class LabKernel {
     }
     if (!context.session?.kernel) return false;
     this.manager ??= this.#manage();
-    await this.manager;
+    await restored(await this.manager);
     return true;
   }
 
@@ -65,7 +68,8 @@ export class LabKernel {
    */
   async ask() {
     const answer = { error: "the kernel shows no Lab" };
-    const future = this.context.session.kernel.requestExecute({ code: SHOW, store_history: false });
+    const code = show(await (this.window ??= windowName()));
+    const future = this.context.session.kernel.requestExecute({ code, store_history: false });
     future.onIOPub = ({ header, content }) => {
       if (content.data?.[WIDGET]) answer.data = content.data;
       if (header.msg_type === "error") answer.error = `${content.ename}: ${content.evalue}`;
@@ -96,6 +100,18 @@ export class LabKernel {
       this.lab["jupyterlab-manager"].registerWidgetManager(notebook, this.rendermime, [waiting].values());
     });
   }
+}
+
+/**
+ * Until the manager knows the widgets that the kernel has: each new one that refers to them waits two seconds for every
+ * one that it does not know, and is never drawn.
+ */
+async function restored(manager) {
+  if (manager.restoredStatus !== false) return;
+  await new Promise((done) => {
+    manager.restored.connect(done);
+    setTimeout(done, RESTORED_WITHIN_MS);
+  });
 }
 
 /** A widget's view, drawn with the renderers of the kernel that it lives in. */
