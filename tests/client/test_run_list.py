@@ -107,6 +107,17 @@ def test_no_runs_is_said(tmp_path: Path) -> None:
     assert "no runs in" in runs(tmp_path / "gone")._repr_html_()
 
 
+def test_scores_on_different_texts_are_not_listed_without_a_word(tmp_path: Path) -> None:
+    made = [make(tmp_path, f"2026010{day}-000000-a-000000-0000") for day in (1, 2, 3)]
+    data = {"sources": {"packages": {"numpy": "1"}}, "split": {}, "heldout": {"sha256": "a"}, "tokenizer_sha256": "b"}
+    for folder, found in zip(made, (data, data, {**data, "sources": {}, "heldout": {"sha256": "c"}}), strict=True):
+        assert "different texts" not in repr(runs(tmp_path)) + runs(tmp_path)._repr_html_()
+        write_json(folder.environment, {"data": found}, durable=False)
+    assert repr(runs(tmp_path)).endswith("scored on 2 different texts or tokenizers: held-out losses compare within "
+                                         "one alone")  # fmt: skip
+    assert "scored on 2 different texts" in runs(tmp_path)._repr_html_()
+
+
 def test_a_thousand_runs_take_ten_times_as_long_as_a_hundred(tmp_path: Path) -> None:
     took = {}
     for count in (100, 1000):

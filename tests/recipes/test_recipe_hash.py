@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from workbench.base.fields import at, without
 from workbench.recipes.recipe import Recipe
 from workbench.recipes.recipe_hash import LATE_FIELDS, recipe_hash
@@ -25,7 +27,20 @@ def test_the_defaults_are_those_of_the_recipe() -> None:
 
 def test_hashes_are_those_of_the_first_recipes() -> None:
     """As commit f3be76a7 gave them: who adds a field says in ``LATE_FIELDS`` what it meant before."""
-    assert [Recipe(objective=kind).hash for kind in ("masked", "causal")] == ["ccc4317b6d", "e59ebe1c83"]
+    data = {"kind": "embedded", "packages": ()}
+    assert [Recipe(data=data, objective=kind).hash for kind in ("masked", "causal")] == ["ccc4317b6d", "e59ebe1c83"]
+
+
+def test_a_file_that_names_no_packages_means_all_of_them() -> None:
+    """As when it was written; a new recipe has the fixed list."""
+    assert Recipe().data.packages == Recipe(data="embedded").data.packages == ("core",)
+    for said in ({}, {"data": "embedded"}, {"data": {"kind": "embedded"}}):
+        assert Recipe.from_json(json.dumps(said)).hash == "ccc4317b6d", said
+    parts = [{"name": "a", "source": "embedded"}, {"name": "b", "source": {"kind": "embedded", "packages": ["torch"]}}]
+    mixed = Recipe.from_json(json.dumps({"data": {"kind": "mixture", "parts": parts}}))
+    assert [part.source.packages for part in mixed.data.parts] == [(), ("torch",)]
+    for recipe in (Recipe(), Recipe(data={"kind": "embedded", "packages": ()})):
+        assert Recipe.from_json(recipe.to_json()) == recipe
 
 
 def test_a_late_field_that_is_used_counts() -> None:

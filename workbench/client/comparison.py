@@ -144,7 +144,7 @@ def _unlike(folders: Sequence[RunFolder], references: Sequence[References]) -> t
     first: tuple[str, ScoredText] | None = None
     found: tuple[tuple[str, ...], list[str]] = ((), [])
     for folder, title in zip(folders, titles(folders), strict=True):
-        scored = _scored_text(folder)
+        scored = scored_text(folder)
         if scored is None:
             continue
         first = first or (title, scored)
@@ -156,7 +156,7 @@ def _unlike(folders: Sequence[RunFolder], references: Sequence[References]) -> t
     return found
 
 
-def _scored_text(folder: RunFolder) -> ScoredText | None:
+def scored_text(folder: RunFolder) -> ScoredText | None:
     """Return the text that a run is scored on; None if it has not said so yet, or its data is not ours."""
     try:
         return ScoredText.of(read_object(folder.environment)["data"])

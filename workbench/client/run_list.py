@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.base.errors import RunError
 from workbench.base.text import plain
+from workbench.client.comparison import scored_text
 from workbench.client.run import Run
 from workbench.client.summary import describe, owner_of
 from workbench.store.find import called_so, is_path, nearest, run_ids
@@ -81,7 +82,10 @@ class RunList(list[Run]):
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{escape(self._more(len(rows)))}"
 
     def _more(self, shown: int) -> str:
-        return f"\n... and {len(self) - shown} older" if len(self) > shown else ""
+        older = f"\n... and {len(self) - shown} older" if len(self) > shown else ""
+        texts = {text for run in self[:shown] if (text := scored_text(run.folder))}
+        apart = f"\nscored on {len(texts)} different texts or tokenizers: held-out losses compare within one alone"
+        return older + (apart if len(texts) > 1 else "")
 
 
 def runs(runs_dir: str | Path | None = None) -> RunList:

@@ -28,7 +28,7 @@ from workbench.choices.execution.execution import Execution
 from workbench.choices.objectives.objective import Objective
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Budget, parse_budget
-from workbench.recipes.recipe_hash import recipe_hash
+from workbench.recipes.recipe_hash import as_before, recipe_hash
 
 AXES = ("data", "objective", "architecture", "depth", "optimizer", "execution")
 SCHEMA_VERSION = 1
@@ -296,7 +296,7 @@ class Recipe(BaseModel):
                 f"schema_version: {version} was written by a newer workbench, this one reads {SCHEMA_VERSION}; "
                 "upgrade it"
             )
-        return cls(**fields)
+        return cls(**as_before(fields))
 
     def save(self, path: str | Path) -> Path:
         """Write the recipe as JSON, whole or not at all; returns the path.

@@ -1,4 +1,4 @@
-"""The hash of a recipe's fields: what decides the training, and nothing else."""
+"""The hash of a recipe's fields: what decides the training, and nothing else; files of before read as before."""
 
 from __future__ import annotations
 
@@ -29,3 +29,26 @@ def recipe_hash(fields: Mapping[str, Any]) -> str:
             decisive = without(decisive, path)
     # Forty bits: short enough for a folder's name, and a user's recipes will not collide.
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def as_before(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recipe file's fields with what its silence meant when there was no fixed list of packages: all of them.
+
+    Example:
+        >>> as_before({"data": "embedded"})
+        {'data': {'kind': 'embedded', 'packages': []}}
+    """
+    return {**fields, "data": _all_packages(fields.get("data", "embedded"))}
+
+
+def _all_packages(data: Any) -> Any:
+    data = {"kind": data} if data == "embedded" else data
+    if not isinstance(data, Mapping):
+        return data
+    if data.get("kind") == "embedded":
+        return {"packages": [], **data}
+    if isinstance(parts := data.get("parts"), list):
+        read = [{**part, "source": _all_packages(part.get("source"))} if isinstance(part, Mapping) else part
+                for part in parts]  # fmt: skip
+        return {**data, "parts": read}
+    return data

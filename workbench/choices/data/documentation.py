@@ -63,15 +63,15 @@ def installed_packages(only: tuple[str, ...] = ()) -> list[Package]:
     """The standard library and every installed distribution that lists its files, sorted by name.
 
     Args:
-        only: names to keep, :data:`CORE` for those of :func:`core_packages`; empty keeps all.
+        only: names to keep, :data:`CORE` for those of :func:`core_packages` that are here; empty keeps all.
 
     Raises:
         DataError: a name is not installed; the message has the nearest.
     """
-    if CORE in only:
-        only = (*(name for name in only if name != CORE), STANDARD_LIBRARY, *core_packages()["packages"])
-    found = {STANDARD_LIBRARY: standard_library()} if not only or STANDARD_LIBRARY in only else {}
-    wanted = {_normal(name) for name in only}
+    named = tuple(name for name in only if name != CORE)
+    # Of the fixed list, what another system or Python does without is no error: `other_versions` says it.
+    wanted = {_normal(name) for name in named} | ({*core_packages()["packages"]} if CORE in only else set())
+    found = {STANDARD_LIBRARY: standard_library()} if not only or {STANDARD_LIBRARY, CORE} & {*only} else {}
     names = {STANDARD_LIBRARY}
     # Whoever has imported setuptools, as torch's compiler does, has its copies of other packages on the path.
     path = [folder for folder in sys.path if os.path.basename(folder) not in _COPIES]
@@ -87,9 +87,9 @@ def installed_packages(only: tuple[str, ...] = ()) -> list[Package]:
             continue
         if package := _package(name, fields.get("Version", ""), distribution):
             found[name] = package
-    for name in only:
+    for name in named:
         if _normal(name) not in names:
-            raise DataError(f"data.packages: {unknown('', name, names)}")
+            raise DataError(f"data.packages: {unknown('', name, {*names, CORE})}")
     return [found[name] for name in sorted(found)]
 
 

@@ -41,7 +41,7 @@ class Embedded(Data):
 
     kind: Literal["embedded"] = "embedded"
     packages: tuple[str, ...] = knob(
-        (), "installed packages to read ('python': the standard library; 'core': a fixed list); empty: all"
+        (CORE,), "installed packages to read ('core': a fixed list; 'python': the standard library); empty: all"
     )
 
     def documents(self) -> Iterator[str]:
@@ -69,7 +69,7 @@ class Embedded(Data):
             more = f" and {len(others) - 3} more" if len(others) > 3 else ""
             yield Problem(
                 "data.packages",
-                f"the text differs from that of the fixed list: {'; '.join(others[:3])}{more}; its scores do not "
+                f"the text differs from the committed fingerprint: {'; '.join(others[:3])}{more}; its scores do not "
                 "compare with those of other machines",
             )
 
@@ -79,7 +79,8 @@ class Embedded(Data):
         if found == known:
             return f"the text is the one that 'core' has everywhere ({found[:12]})"
         return (
-            f"the text of 'core' is another here ({found[:12]}, not {known[:12]}): scores compare on this machine only"
+            f"the text differs from the committed fingerprint: {found[:12]}, not {known[:12]}; its scores do not "
+            "compare with those of other machines"
         )
 
     def sources(self) -> dict[str, Any]:
