@@ -18,6 +18,7 @@ from workbench.client.summary import summary
 from workbench.launchers import trainers
 from workbench.launchers.launched import Launched
 from workbench.launchers.local import Local
+from workbench.launchers.nodes import Nodes
 from workbench.launchers.trainers import End, Trainer, start_all, wait_for_all
 from workbench.store.state import LOCK_VARIABLE
 
@@ -101,10 +102,10 @@ def test_trainers_are_told_who_they_are_and_none_stays_where_one_cannot_start() 
         return children[-1]
 
     around = {"RANK": "7", "WORLD_SIZE": "8", "HOME": "/here"}
-    start_all(start, [], around, 5, processes=1)
+    start_all(start, [], around, 5, Nodes())
     assert told == [({"HOME": "/here"}, {LOCK_VARIABLE: 5})]
     with pytest.raises(OSError, match="no more processes"):
-        start_all(start, [], around, 5, processes=3)
+        start_all(start, [], around, 5, Nodes(processes=3))
     (first, lock), (second, nothing) = told[1:3]
     assert (first["RANK"], second["RANK"], second["WORLD_SIZE"]) == ("0", "1", "3")
     assert first["MASTER_PORT"] == second["MASTER_PORT"]

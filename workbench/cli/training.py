@@ -97,7 +97,7 @@ def launch(options: argparse.Namespace) -> int:
 
     with _held():
         # On stderr: stdout holds the id and nothing else.
-        run = start(_launchable(options), _launcher("local", options), options.runs, **_queued(options))
+        run = start(_launchable(options), _launcher(options.on, options), options.runs, **_queued(options))
     status = run.status
     answer = {"run": run.id, "state": status, "folder": str(run.folder.path), **queue_facts(run.folder, status)}
     print(json.dumps(answer) if options.json else run.id)
@@ -118,7 +118,7 @@ def _held() -> Iterator[None]:
 def _launcher(on: str, options: argparse.Namespace) -> Launcher:
     from workbench.launchers.launcher import launcher_named
 
-    return launcher_named(on, processes=options.processes)
+    return launcher_named(on, **({"processes": options.processes} if options.processes else {}))
 
 
 def _queued(options: argparse.Namespace) -> dict[str, Any]:

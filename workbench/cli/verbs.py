@@ -131,10 +131,12 @@ def _add_training(verbs: Any) -> None:
     train.take("--target-loss NATS", "exit with 3 if held-out loss ends above it", type=number("nats, such as 6.5"))
     launch = _verb(verbs, "launch", "training:launch", "train in the background; prints the run id")
     _add_recipe(launch)
+    text = "where: local (default), or slurm with its knobs, as in slurm:nodes=2,partition=gpu,time_minutes=60"
+    launch.take("--on NAME[:KNOB=VALUE,...]", text, default="local")
     for starting in (train, launch):
         starting.take("--now", "skip the queue and train beside other runs (in Python: queue=False)")
-        text = "that train the run together, each on its share of every batch (default 1)"
-        starting.take("--processes N", text, type=whole("1 to 1024"), default=1)
+        text = "that train the run together, each on its share of every batch (default 1); on a cluster, of each node"
+        starting.take("--processes N", text, type=whole("1 to 1024"))
         starting.take("--priority N", "in the queue: higher goes first", type=whole("-1000 to 1000"), default=0)
 
 

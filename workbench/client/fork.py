@@ -13,11 +13,11 @@ from workbench.base.errors import RunError
 from workbench.client.fork_point import ForkPoint
 from workbench.launchers.create import Log, create, start
 from workbench.launchers.launched import Launched
-from workbench.launchers.queue.turn import check_room
+from workbench.launchers.queue.turn import QUEUED_BY, check_room
 from workbench.store import control, lease
 from workbench.store.checkpoints import checkpoints, duplicate, identity_of, problem_with, state_of
 from workbench.store.folder import RunFolder, read_object, write_json
-from workbench.store.in_process import refuse_elsewhere
+from workbench.store.in_process import IN_PROCESS, refuse_elsewhere
 from workbench.store.labels import name_of
 from workbench.store.origin import origin_of
 from workbench.store.state import lock_held, take_lock, write_state
@@ -32,7 +32,7 @@ def fork(
     folder: RunFolder,
     changes: Mapping[str, Any],
     step: int | None = None,
-    on: str | Launcher = "local",
+    on: str | Launcher | None = None,
     say: Log | None = None,
 ) -> RunFolder:
     """Go on from a checkpoint of a run in a new run beside it, in the background; returns at once.
@@ -43,6 +43,7 @@ def fork(
     Args:
         changes: as for :meth:`workbench.recipes.recipe.Recipe.with_`; :func:`workbench.recipes.changes.fork` says
         which are possible. step: of the checkpoint; None for the newest that is whole.
+        on: as for :func:`workbench.client.launch.launch`; None: as its parent on a cluster, else on this machine.
         say: called with a line for each newer checkpoint that is damaged, and where it waits for its turn here.
 
     Raises:
@@ -50,9 +51,13 @@ def fork(
         RunError: no such checkpoint, it is damaged, or the new run cannot be made.
     """
     # Slower to import than all that a list of runs needs.
-    from workbench.launchers.launcher import launcher_named
+    from workbench.launchers.launcher import launcher_named, launcher_of
 
-    launcher = launcher_named(on)
+    if on is None:
+        own = Launched.read(folder).on in (*QUEUED_BY, IN_PROCESS)
+        launcher = launcher_named("local") if own else launcher_of(folder, again=True)
+    else:
+        launcher = launcher_named(on)
     if launcher.queues:
         check_room()
     new, lock = create_fork(folder, changes, step, launcher)

@@ -221,7 +221,7 @@ class Run(Awaited["Result"]):
         return restart(self.folder, state)
 
     def fork(
-        self, step: int | None = None, *, on: Launcher | str = "local", say: Log | None = print, **changes: Any
+        self, step: int | None = None, *, on: Launcher | str | None = None, say: Log | None = print, **changes: Any
     ) -> Run:
         """Continue from a checkpoint of this run in a new run, with an edited recipe; returns at once.
 
@@ -230,6 +230,7 @@ class Run(Awaited["Result"]):
 
         Args:
             step: of the checkpoint; None for the newest complete one.
+            on: as for :func:`workbench.client.launch.launch`; None: as this run on a cluster, else on this machine.
             say: called with a line if the new run has to wait in the queue, or a newer checkpoint is damaged.
             **changes: as for :meth:`workbench.recipes.recipe.Recipe.with_`; steps already done count towards a
             ``budget``.

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from workbench.base.text import plain, share_done
+from workbench.launchers.launched import Launched
 from workbench.launchers.queue.outlook import place_of, queued_text
 from workbench.launchers.queue.ticket import OWNER_VARIABLE
 from workbench.store.evaluations import benchmark_scores, is_part, scores_by_step
@@ -72,8 +73,9 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         ``id, name, status, progress`` (0..1), ``step, loss, heldout_loss`` (nats), ``tokens_per_second, message`` (its
         error where it failed), ``repeats`` (it failed in a way that a resume only repeats), ``missing_text`` (a path of
         its text that is not there, where it ended early; else empty); numbers it has not said yet are None. Where and
-        when: ``owner`` (:func:`owner_of`), ``host``, ``device`` (words), ``launched`` and ``started`` (Unix seconds at
-        which its folder was made, and at which it began to train; None when nothing tells, or it has not). What people
+        when: ``owner`` (:func:`owner_of`), ``host``, ``where`` (job of a
+        cluster; else empty), ``device`` (words), ``launched`` and ``started`` (Unix seconds at which its folder was
+        made, and at which it began to train; None when nothing tells, or it has not). What people
         said: ``tags`` (list), ``notes``; of which race, sweep or tuning it is: ``experiment``, empty for any other;
         newest ``scores`` of benchmarks by name; when the trainer wrote its knobs last: ``knobs_written``, None before;
         and of a fork ``parent``: ``{"run", "step"}``, else None. Of one that waits for its turn :func:`queue_facts`.
@@ -93,6 +95,7 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         "missing_text": NamedText(folder).missing(state, status),
         "owner": owner_of(folder),
         "host": state.host,
+        "where": str(Launched.read(folder).handle.get("where", "")),
         "device": state.device,
         "launched": launched_of(folder),
         "started": started_of(folder, state, origin),

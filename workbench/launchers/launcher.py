@@ -12,6 +12,7 @@ is one file here, imported where :func:`launcher_named` looks, or a class that a
 
 from __future__ import annotations
 
+import os
 import time
 from abc import ABC, abstractmethod
 from importlib import import_module
@@ -22,10 +23,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from workbench.base.errors import RunError, check_known
 from workbench.launchers.launched import Launched
 from workbench.store.folder import RunFolder
+from workbench.store.state import read_state, take_lock, write_state
 
 Handle = dict[str, Any]
 """All that a launcher needs to find a run again, as JSON holds it; kept in ``launched.json``."""
-HOMES = ("workbench.launchers.local",)
+HOMES = ("workbench.launchers.local", "workbench.launchers.slurm")
 """Modules that define the launchers of this package."""
 SUBMITTING_SECONDS = 30.0
 """Longest time from the making of a run folder to its handle; whoever takes longer was killed."""
@@ -85,6 +87,20 @@ class Launcher(BaseModel, ABC):
     def cancel(self, handle: Handle) -> None:
         """Withdraw a supervisor that has not begun, or ask one that has to end; one that is gone is no error."""
 
+    def takes_back(self) -> str:
+        """Return why a supervisor that is told to end gives way to others, for a later start by the same launcher.
+
+        Called where the supervisor runs; empty where whoever tells it to end means the run.
+        """
+        return ""
+
+    def ending(self, handle: Handle) -> tuple[str, str]:
+        """Return how a supervisor that is gone has ended, where that is known: a final status, and why in a sentence.
+
+        For runs whose folder does not say: withdrawn before they began, or on a machine that does not see the folder.
+        """
+        return "", ""
+
     def notice(self, folder: RunFolder, handle: Handle) -> str:
         """Return what whoever launches a run must hear, in a line; empty as a rule."""
         return ""
@@ -94,13 +110,20 @@ def launcher_named(on: str | Launcher, **knobs: Any) -> Launcher:
     """Return the launcher that ``launch(on=...)`` means.
 
     Args:
-        on: a name, or a launcher. knobs: values that replace its own.
+        on: a name, one with knobs (``slurm:nodes=2,partition=gpu``), or a launcher.
+        knobs: values that replace its own.
 
     Raises:
         RunError: no such launcher; the message lists them. Or it has no such knob.
     """
     if isinstance(on, Launcher):
         return type(on)(**{**on.model_dump(), **knobs}) if knobs else on
+    on, colon, spec = on.partition(":")
+    if colon:
+        pairs = [part.partition("=") for part in spec.split(",")]
+        if not all(name and equals for name, equals, _ in pairs):
+            raise RunError(f"on: '{on}:{spec}' is not NAME:KNOB=VALUE,KNOB=VALUE, as in slurm:nodes=2,partition=gpu")
+        knobs = {name.strip(): value for name, _, value in pairs} | knobs
     for home in HOMES:
         import_module(home)
     check_known("on", on, _KINDS, RunError)
@@ -131,3 +154,34 @@ def alive(folder: RunFolder) -> bool | None:
         return launcher_of(folder).alive(launched.handle)
     except RunError:
         return None
+
+
+def ended(folder: RunFolder) -> str:
+    """Have the state of a run say how it ended, where its launcher alone knows; returns its status then, else nothing.
+
+    Such as one that was withdrawn at a cluster before it began: no process of it was ever there to write it down.
+    """
+    launched = Launched.read(folder)
+    if launched.on in ("local", "inline") or not launched.handle:
+        return ""
+    try:
+        launcher = launcher_of(folder)
+        if launcher.alive(launched.handle) is not False:
+            return ""
+        status, why = launcher.ending(launched.handle)
+        if not status:
+            return ""
+        lock = take_lock(folder, 0.2)
+    except (RunError, OSError):
+        return ""
+    try:
+        # Written meanwhile, or begun anew.
+        state = read_state(folder)
+        if not state.final and Launched.read(folder).handle == launched.handle:
+            error, message = (why, "") if status == "failed" else ("", why)
+            state = write_state(folder, status=status, error=error, message=message)
+        return state.status
+    except OSError:
+        return ""
+    finally:
+        os.close(lock)

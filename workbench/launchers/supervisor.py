@@ -25,11 +25,13 @@ from workbench.base.errors import RunError
 from workbench.base.text import escape_unprintable, sentence
 from workbench.launchers import fork_server
 from workbench.launchers.create import open_attempt
+from workbench.launchers.giving_way import GivingWay, still_trained
 from workbench.launchers.launched import working_folder
+from workbench.launchers.nodes import Nodes, NodesError
 from workbench.launchers.processes import child_environment
 from workbench.launchers.queue.orphans import start_orphans
 from workbench.launchers.queue.ticket import Needs
-from workbench.launchers.queue.turn import ABANDONED, Turn, mark_waiting, turn_of, wait_for_turn
+from workbench.launchers.queue.turn import ABANDONED, Turn, mark_waiting, obeyed_stop, turn_of, wait_for_turn
 from workbench.launchers.report import report
 from workbench.launchers.trainers import Starter, start_all, start_trainer, wait_for_all, why_ended
 from workbench.store import control
@@ -37,7 +39,15 @@ from workbench.store.checkpoints import has_checkpoint
 from workbench.store.folder import RunFolder
 from workbench.store.in_process import resume_text
 from workbench.store.reached import beyond, tail
-from workbench.store.state import FINAL, lock_held, process_identity, read_state, take_lock, write_state
+from workbench.store.state import (
+    FINAL,
+    LEFT_TO_SUPERVISOR,
+    lock_held,
+    process_identity,
+    read_state,
+    take_lock,
+    write_state,
+)
 from workbench.telemetry.streams import add_event
 
 REPORT_LIMIT_SECONDS = 300
@@ -47,11 +57,12 @@ _LOG_LINES = 20
 _TAKE_OVER_SECONDS = 20.0
 
 
-def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
+def main(argv: list[str] | None = None, start: Starter | None = None, nodes: Nodes | None = None) -> int:
     """Supervise one attempt of a run; returns the trainer's exit code (128 + n after signal n).
 
     Args:
         start: of the trainer; None for a new process.
+        nodes: that a cluster's launcher gives to the run, which may start it again after ``AGAIN``; None: this one.
     """
     parser = argparse.ArgumentParser(prog="workbench.launchers.supervisor")
     parser.add_argument("folder", type=Path)
@@ -63,6 +74,8 @@ def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
     _open_standard_files()
     try:
         lock = take_lock(folder)
+        if still_trained(folder, found := read_state(folder)):
+            raise RunError(f"run '{folder.id}' is trained on {found.host}; locks of its folder do not reach from there")
         resume = _take_over(folder) or options.resume
         turn = turn_of(folder)
         mark_waiting(folder, turn.ticket if turn.running == turn.ticket.running else replace(turn.ticket, running=True))
@@ -73,7 +86,18 @@ def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # A service manager that ends us asks politely first: pass it on as a request, so that a checkpoint is kept.
-    signal.signal(signal.SIGTERM, lambda *_: _ask_to_stop(folder))
+    way = GivingWay(folder)
+
+    def end(number: int, _: object) -> None:
+        if nodes is not None and nodes.again and (why := way.asked(number)):
+            way.begin(why)
+        else:
+            _ask_to_stop(folder)
+
+    signal.signal(signal.SIGTERM, end)
+    if nodes is not None:
+        # A cluster's word that the time of a job is nearly up.
+        signal.signal(signal.SIGUSR1, end)
     _settle_in(folder)
     waits = not turn.running
     abandoned = _abandoned(options.with_parent)
@@ -88,7 +112,7 @@ def main(argv: list[str] | None = None, start: Starter | None = None) -> int:
     if why:
         code = _end_unbegun(folder, why)
     else:
-        code = _supervise(folder, lock, turn, resume, abandoned, start or start_trainer)
+        code = _supervise(folder, lock, turn, resume, abandoned, start or start_trainer, nodes, way)
     turn.leave()
     # From here on the run may be resumed or deleted: a report needs no lock.
     os.close(lock)
@@ -205,32 +229,68 @@ def _unreaped(process: psutil.Process) -> bool:
         return True
 
 
-def _supervise(folder: RunFolder, lock: int, turn: Turn, resume: bool, left: Callable[[], bool], start: Starter) -> int:
-    processes = Needs.of(folder, {}).processes
-    kills_before, logs_before = _out_of_memory_kills(), [_size(folder.log_of(rank)) for rank in range(processes)]
+def _supervise(
+    folder: RunFolder,
+    lock: int,
+    turn: Turn,
+    resume: bool,
+    left: Callable[[], bool],
+    start: Starter,
+    given: Nodes | None,
+    way: GivingWay,
+) -> int:
+    nodes = given or Nodes(processes=Needs.of(folder, {}).processes)
+    kills_before, logs_before = _out_of_memory_kills(), [_size(folder.log_of(rank)) for rank in range(nodes.size)]
     try:
+        if given and (why := _meet(folder, nodes)):
+            return _end_unbegun(folder, why)
         arguments = [str(folder.path), *(["--resume"] if resume else [])]
         where = {"CUDA_VISIBLE_DEVICES": turn.gpu} if turn.gpu else {}
-        trainers = start_all(start, arguments, child_environment(**where), lock, processes)
-    except OSError as error:
-        write_state(folder, status="failed", error=f"the trainer could not be started: {error}", exit_code=127)
+        where |= {LEFT_TO_SUPERVISOR: "1"} if given else {}
+        trainers = start_all(start, arguments, child_environment(**where), lock, nodes)
+    except (OSError, NodesError) as error:
+        nodes.end()
+        said = str(error) if isinstance(error, NodesError) else f"the trainer could not be started: {error}"
+        write_state(folder, status="failed", error=said, exit_code=127)
         return 127
+    lost = ""
 
     def abandoned() -> bool:
+        nonlocal lost
         turn.keep()
-        return left()
+        lost = lost or nodes.lost()
+        return bool(left() or lost or way.ready())
 
     end = wait_for_all(trainers, abandoned)
-    rank, code = end.failed or (0, end.code)
-    who = f"process {rank} of {processes}" if processes > 1 else "the trainer"
+    lost = nodes.end() or (lost if nodes.failed is None else "")
+    if way.why and end.code and not left():
+        return way.write(lock)
+    if lost and end.code and nodes.again:
+        way.why = lost
+        return way.write(lock)
+    rank, code, on = nodes.failed or (*(end.failed or (0, end.code)), "")
+    who = f"process {rank} of {nodes.size}{on}" if nodes.size > 1 else "the trainer"
     try:
-        no_memory = code == -signal.SIGKILL and _out_of_memory_kills() > kills_before
-        why = _ABANDONED if end.abandoned else why_ended(code, no_memory, has_checkpoint(folder.checkpoints), who)
+        no_memory = code == -signal.SIGKILL and not on and _out_of_memory_kills() > kills_before
+        why = _ABANDONED if left() else why_ended(code, no_memory, has_checkpoint(folder.checkpoints), who)
+        if lost:
+            why = f"{lost}."
         words = tail(folder.log_of(rank), _LOG_LINES, logs_before[rank])
         _record_end(folder, lock, end.code, why, words, repeats=no_memory and not end.abandoned)
     except OSError as error:
         _log(f"supervisor: the end of the run (exit code {end.code}) could not be written: {error}")
     return end.code
+
+
+def _meet(folder: RunFolder, nodes: Nodes) -> str:
+    """Wait for the other nodes of a run; returns why it is to end, if it is."""
+
+    def say(message: str) -> None:
+        if read_state(folder).message != message:
+            write_state(folder, status="starting", message=message)
+
+    say("starting")
+    return nodes.gather(folder, lambda: obeyed_stop(folder), say)
 
 
 def _ask_to_stop(folder: RunFolder) -> None:

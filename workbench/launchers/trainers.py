@@ -9,14 +9,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from workbench.launchers.fork_server import TRAINER
+from workbench.launchers.nodes import Nodes
 from workbench.launchers.processes import module_command
 from workbench.store.state import LOCK_VARIABLE, die_with_parent
 
-MEETING = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+MEETING = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """Variables by which several trainers find each other, as torchrun names them."""
 GRACE_SECONDS = 5.0
 """For trainers that see by themselves that another has ended."""
@@ -73,47 +74,68 @@ def start_trainer(arguments: list[str], environment: dict[str, str], descriptors
         pass_fds=list(descriptors.values()),
         process_group=0,
         # Safe here: this process has one thread.
-        preexec_fn=die_with_parent,
+        preexec_fn=_as_trainer,
     )
 
 
+def _as_trainer() -> None:
+    die_with_parent()
+    # A cluster sends it to all processes of a job.
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+
 def start_all(
-    start: Starter, arguments: list[str], environment: Mapping[str, str], lock: int, processes: int
+    start: Starter, arguments: list[str], environment: Mapping[str, str], lock: int, nodes: Nodes
 ) -> list[Trainer]:
-    """Start the trainers of a run, by rank; the first alone keeps the run's lock.
+    """Start the trainers of a run on this node, its first, by rank; the first alone keeps the run's lock.
 
     Args:
         arguments: of :data:`TRAINER`. environment: of each.
         lock: descriptor of the run's lock.
-        processes: how many.
+        nodes: of the run; the others are told to start theirs.
 
     Raises:
         OSError: one of them could not be started; none is left.
     """
-    # Of a job that this process may be a part of itself.
-    own = {name: value for name, value in environment.items() if name not in MEETING}
-    places = [own] if processes == 1 else _places(own, processes)
+    with socket.socket() as free:
+        free.bind(("", 0))
+        master = nodes.master_address(), free.getsockname()[1]
+    # Else gloo asks for the address of the host's name, which a machine without a network may not have.
+    interface = nodes.interface() or ("lo" if sys.platform == "linux" else "")
+    here = range(nodes.processes)
     trainers: list[Trainer] = []
     try:
-        for rank, place in enumerate(places):
+        for rank, place in zip(here, places(environment, here, nodes.size, master, interface), strict=True):
             trainers.append(start(arguments, place, {} if rank else {LOCK_VARIABLE: lock}))
     except OSError:
         for each in trainers:
-            _end(each)
+            end_trainer(each)
         raise
+    nodes.start(master)
     return trainers
 
 
-def _places(environment: dict[str, str], processes: int) -> list[dict[str, str]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    if sys.platform == "linux":
-        # Else gloo asks for the address of the host's name, which a machine without a network may not have.
-        environment = {"GLOO_SOCKET_IFNAME": "lo", **environment}
+def places(
+    environment: Mapping[str, str], ranks: Iterable[int], size: int, master: tuple[str, int], interface: str
+) -> list[dict[str, str]]:
+    """Return the environments of the trainers of one node.
+
+    Args:
+        environment: what all of them have.
+        ranks: on this node. size: trainers of the run.
+        master: address and port at which they meet. interface: of the network between them; empty leaves the choice.
+    """
+    # Of a job that this process may be a part of itself.
+    own = {name: value for name, value in environment.items() if name not in MEETING}
+    if size == 1:
+        return [own]
+    # What the user has set stands.
+    names = ("GLOO_SOCKET_IFNAME",) if interface == "lo" else ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+    own = {name: interface for name in names if interface} | own
+    here = list(ranks)
     return [
-        environment | dict(zip(MEETING, (str(rank), str(processes), "127.0.0.1", str(port)), strict=True))
-        for rank in range(processes)
+        own | dict(zip(MEETING, map(str, (rank, size, local, len(here), *master)), strict=True))
+        for local, rank in enumerate(here)
     ]
 
 
@@ -126,7 +148,7 @@ def wait_for_all(trainers: list[Trainer], abandoned: Callable[[], bool]) -> End:
     """
     first, *others = trainers
     left, failed_at = False, 0.0
-    while _code(first) is None:
+    while exit_code(first) is None:
         if abandoned():
             left = True
             first.kill()
@@ -137,19 +159,19 @@ def wait_for_all(trainers: list[Trainer], abandoned: Callable[[], bool]) -> End:
                 first.kill()
         time.sleep(_POLL_SECONDS)
     deadline = time.monotonic() + (0.0 if left else GRACE_SECONDS)
-    while any(_code(each) is None for each in others) and time.monotonic() < deadline:
+    while any(exit_code(each) is None for each in others) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
     failed = _failed(others)
-    code, *_ = [_end(each) for each in trainers]
+    code, *_ = [end_trainer(each) for each in trainers]
     return End(code, left, failed)
 
 
 def _failed(others: list[Trainer]) -> tuple[int, int] | None:
-    codes = ((rank, _code(each)) for rank, each in enumerate(others, 1))
+    codes = ((rank, exit_code(each)) for rank, each in enumerate(others, 1))
     return next(((rank, code) for rank, code in codes if code), None)
 
 
-def _code(trainer: Trainer) -> int | None:
+def exit_code(trainer: Trainer) -> int | None:
     """Return the exit code of a trainer, which stays a zombie: its pid is that of its process group."""
     found = os.waitid(os.P_PID, trainer.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
     if found is None:
@@ -157,7 +179,8 @@ def _code(trainer: Trainer) -> int | None:
     return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
 
-def _end(trainer: Trainer) -> int:
+def end_trainer(trainer: Trainer) -> int:
+    """Kill what is left of a trainer and its workers; returns its exit code."""
     # Data and compile workers share the trainer's process group; its pid is not free before the trainer is reaped.
     with contextlib.suppress(OSError):
         os.killpg(trainer.pid, signal.SIGKILL)

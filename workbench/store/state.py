@@ -40,7 +40,11 @@ PREPARING = "preparing: "
 """With this begins what a run says while it reads, counts or measures something for the first time."""
 LAUNCHER = "workbench.launchers.launcher:alive"
 """Asked, never imported: launchers stand above."""
+ENDED = "workbench.launchers.launcher:ended"
+"""Asked likewise."""
 LOCK_VARIABLE = "WORKBENCH_LOCK_DESCRIPTOR"
+LEFT_TO_SUPERVISOR = "WORKBENCH_LEFT_TO_SUPERVISOR"
+"""Environment variable of trainers in a cluster's job, to all processes of which signals are sent at once."""
 RESERVE_BYTES = 1 << 16
 # Room for any error text; a huge file in its place must not fill the memory of whoever watches.
 _READ_LIMIT_BYTES = 1 << 20
@@ -208,13 +212,15 @@ def actual_status(folder: RunFolder, state: RunState | None = None) -> str:
     state = state or read_state(folder)
     status = state.status
     # After a reboot a run may wait without a process; its place in the queue is kept.
-    if status in FINAL or status == "queued":
+    if status in FINAL:
         return status
+    if status == "queued":
+        return pkgutil.resolve_name(ENDED)(folder) or status
     if lock_held(folder) or launcher_says(folder):
         return STALLED if silent_seconds(state) > STALLED_SECONDS else status
     # It may have ended between the reading and the test of the lock.
     status = read_state(folder).status
-    return status if status in FINAL else "lost"
+    return status if status in FINAL else pkgutil.resolve_name(ENDED)(folder) or "lost"
 
 
 def silent_seconds(state: RunState) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 import time
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 
 from workbench.store import control
 from workbench.store.folder import RunFolder
+from workbench.store.state import LEFT_TO_SUPERVISOR
 from workbench.training.status import Status
 
 LOOK_SECONDS = 0.3
@@ -52,6 +54,9 @@ class Stopping:
         threading.Thread(target=self._listen, args=(threading.get_ident(),), name="stopping", daemon=True).start()
 
     def _told(self, number: int, _: Any) -> None:
+        # Sent to every process of a cluster's job; the supervisor knows if that is an end of the run.
+        if not self._why and os.environ.get(LEFT_TO_SUPERVISOR):
+            return
         why = self._why or f"stopped by {signal.Signals(number).name}"
         if self.session is not None and not self._status.starting:
             self.session.stop(why)

@@ -7,6 +7,7 @@ folder they write their logs alone.
 
 from __future__ import annotations
 
+import os
 import signal
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,9 @@ from workbench.training.warmup import compile_ahead
 def share_cores(recipe: Recipe, processes: int) -> None:
     """Give this process its share of the threads, unless the recipe says how many each has."""
     if recipe.execution.threads is None:
-        torch.set_num_threads(max(1, torch.get_num_threads() // processes))
+        # Of those processes that are on this machine, as torchrun says.
+        here = int(os.environ.get("LOCAL_WORLD_SIZE", processes))
+        torch.set_num_threads(max(1, torch.get_num_threads() // here))
 
 
 @dataclass(frozen=True)
