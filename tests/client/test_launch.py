@@ -51,7 +51,7 @@ def test_an_id_is_launched_once(corpus: Path, root: Path) -> None:
     assert [path.name for path in root.iterdir()] == [first.id]
 
 
-@pytest.mark.parametrize(("on", "said"), [("loacl", "did you mean 'local'"), ("slurm", "inline, local")])
+@pytest.mark.parametrize(("on", "said"), [("loacl", "did you mean 'local'"), ("mars", "inline, local")])
 def test_an_unknown_place_is_refused(corpus: Path, root: Path, on: str, said: str) -> None:
     with pytest.raises(RunError, match=said):
         launch(tiny_recipe(corpus), on=on, runs_dir=root)

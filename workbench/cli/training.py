@@ -118,7 +118,7 @@ def _held() -> Iterator[None]:
 def _launcher(on: str, options: argparse.Namespace) -> Launcher:
     from workbench.launchers.launcher import launcher_named
 
-    return launcher_named(on, **({"processes": options.processes} if options.processes else {}))
+    return launcher_named(on, **({} if options.processes is None else {"processes": options.processes}))
 
 
 def _queued(options: argparse.Namespace) -> dict[str, Any]:
