@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from workbench.base.fields import at, without
+from workbench.base.fields import at, put, without
 from workbench.recipes.recipe import Recipe
 from workbench.recipes.recipe_hash import LATE_FIELDS, recipe_hash
 
@@ -17,12 +18,25 @@ def test_a_recipe_of_before_keeps_its_hash() -> None:
     assert recipe_hash(earlier) == recipe_hash(fields) == Recipe(**earlier).hash
 
 
+def _first_part(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields with the first of a mixture's parts in place of all."""
+    parts = fields["data"].get("parts")
+    return put(fields, "data.parts", parts[0]) if parts else fields
+
+
 def test_the_defaults_are_those_of_the_recipe() -> None:
-    recipes = [Recipe(), Recipe(objective="causal"), Recipe(data={"kind": "tuning_text"})]
+    files = {"kind": "files", "paths": ["a.txt"]}
+    mixed = {"kind": "mixture", "parts": [{"name": "a", "source": files}]}
+    texts = ["embedded", {"kind": "tuning_text"}, files, {"kind": "tuning_text", "text": files}, mixed]
+    recipes = [*(Recipe(data=each).to_dict() for each in texts), Recipe(objective="causal").to_dict()]
     for path, before in LATE_FIELDS.items():
-        found = [value for recipe in recipes if (value := at(recipe.to_dict(), path)) is not None]
+        found = [value for fields in recipes if (value := at(_first_part(fields), path)) is not None]
         assert found, path
         assert all(value == before for value in found), path
+    earlier = json.loads(json.dumps(recipes[4]))
+    for knob in ("bad_text", "expansion"):
+        del earlier["data"]["parts"][0]["source"][knob]
+    assert recipe_hash(earlier) == Recipe(**recipes[4]).hash
 
 
 def test_hashes_are_those_of_the_first_recipes() -> None:

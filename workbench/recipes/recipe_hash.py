@@ -7,28 +7,40 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.base.fields import at, without
-
 _SHUFFLED = {"kind": "shuffled", "reshuffle": "documents"}
 LATE_FIELDS: dict[str, Any] = {
     "data.steps": [], "data.text.steps": [],
     "data.tokens_limit": 0, "data.text.tokens_limit": 0,
     "data.order": _SHUFFLED, "data.text.order": _SHUFFLED,
+    **{f"data.{place}{knob}": before for place in ("", "text.", "parts.source.")
+       for knob, before in (("bad_text", "refuse"), ("expansion", 100))},
     "objective.selection": "token", "objective.span_boundary": False, "objective.sampled_words": 0,
     "objective.sentence": "none", "objective.sentence_weight": 1.0,
     "objective.further_tokens": 0, "objective.further_weight": 0.3,
 }  # fmt: skip
-"""Fields that came after the first recipes, and what they meant before: a hash does not count them while they do."""
+"""Fields that came after the first recipes, and what they meant before: a hash does not count them while they do.
+A path goes on in every item of a list."""
 
 
 def recipe_hash(fields: Mapping[str, Any]) -> str:
     """:attr:`Recipe.hash` of a recipe's fields as they are, such as those of a file that lacks fields of today."""
     decisive = {key: value for key, value in fields.items() if key not in ("name", "notes")}
     for path, before in LATE_FIELDS.items():
-        if at(decisive, path) == before:
-            decisive = without(decisive, path)
+        decisive = _left_out(decisive, path, before)
     # Forty bits: short enough for a folder's name, and a user's recipes will not collide.
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def _left_out(fields: Any, path: str, before: Any) -> Any:
+    """Return fields without the one at a path, where it means what it did before."""
+    if isinstance(fields, list):
+        return [_left_out(each, path, before) for each in fields]
+    key, _, rest = path.partition(".")
+    if not isinstance(fields, Mapping) or key not in fields:
+        return fields
+    if rest:
+        return {**fields, key: _left_out(fields[key], rest, before)}
+    return {name: value for name, value in fields.items() if name != key or value != before}
 
 
 def as_before(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -171,6 +171,20 @@ def test_mixtures_that_cannot_be_are_refused(changes: dict[str, Any], message: s
     assert len(str(refused.value).splitlines()) == 1
 
 
+def test_a_dataset_that_appears_twice_is_told(tmp_path: Path, sentences: Any) -> None:
+    """Under another name: a copy of some of it, in another order."""
+    texts = sentences(300)
+    sources = [write(tmp_path / "a.jsonl", texts), write(tmp_path / "b.jsonl", [*texts[149::-1], *sentences(50, 7)])]
+    said: list[str] = []
+    prepared = prepare(mixture(sources), said.append)
+    (line,) = (line for line in said if "also stand" in line)
+    trained = texts_of(prepared, prepared.train)
+    first, second = (trained[part.train.start : part.train.stop] for part in prepared.parts.values())
+    shared = len({*first} & {*second})
+    assert shared > 100
+    assert line.startswith(f"{shared} of {len(second)} documents of part 'b' also stand in part 'a'")
+
+
 def test_a_part_without_text_is_named(sources: list[dict[str, Any]], tmp_path: Path) -> None:
     empty = write(tmp_path / "c.jsonl", ["", "  "])
     with pytest.raises(DataError, match="part 'c' holds no text, and one row needs 16"):

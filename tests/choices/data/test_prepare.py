@@ -222,7 +222,9 @@ def test_own_heldout_set_wins_and_is_kept_out_of_training(tmp_path, sentences):
     train, heldout = tmp_path / "train.jsonl", tmp_path / "valid.jsonl"
     train.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     heldout.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts[:40]))
-    prepared = prepare(Files(paths=(str(tmp_path),), heldout_paths=(str(heldout),), **SMALL), quiet)
+    said: list[str] = []
+    prepared = prepare(Files(paths=(str(train), str(heldout)), heldout_paths=(str(heldout),), **SMALL), said.append)
+    assert "40 documents of the training text stand in the held-out text, too, and were left out of training" in said
     assert prepared.heldout.documents == 40
     assert prepared.train.documents == 160
 

@@ -9,7 +9,9 @@ import json
 import lzma
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from workbench.base.errors import DataError
 from workbench.choices.data.reading import cut_text, format_of, read_documents
@@ -105,6 +107,26 @@ def test_tables_that_are_broken_are_refused(tmp_path, content, message):
     (tmp_path / "a.csv").write_text(content)
     with pytest.raises(DataError, match=message):
         list(read_documents(tmp_path / "a.csv", "text", 0))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "held"),
+    [([["a"]], "list<", "list"), ([1.5], "double", "float"), ([{"a": 1}], "struct<", "dict")],
+)
+def test_a_column_without_text_lists_the_columns_and_their_types(
+    tmp_path: Path, values: list[object], kind: str, held: str
+) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"id": [7], "text": values, "title": ["t"]}), path)
+    with pytest.raises(
+        DataError, match=rf"row 1: field 'text' holds a {held}.* id \(int64\), text \({kind}.*title \(string"
+    ):
+        list(read_documents(path, "text", 0))
+    with pytest.raises(DataError, match=r"unknown value 'body'.* id \(int64\), text \(.*title \(string\)"):
+        list(read_documents(path, "body", 0))
+    # Null is no document.
+    parquet.write_table(pyarrow.table({"text": pyarrow.array([None, None]), "id": [1, 2]}), path)
+    assert list(read_documents(path, "text", 0)) == ["", ""]
 
 
 def test_a_field_that_holds_no_text_lists_what_there_is(tmp_path):

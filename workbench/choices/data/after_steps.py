@@ -66,7 +66,7 @@ class AfterSteps:
             and no step sees them. say: told of each step; the steps are applied at once.
 
     Attributes:
-        reports: one per step, see above.
+        reports: one per step, see above. own_left_out: held-out documents that the last reading found in the text.
 
     Raises:
         DataError: the corpus cannot be read, a step lacks what it needs, the cache cannot be written.
@@ -74,6 +74,7 @@ class AfterSteps:
 
     def __init__(self, data: Data, own: Iterable[int], say: Say) -> None:
         self._data, self._own = data, frozenset(own)
+        self.own_left_out = 0
         self._folders: list[Path] = []
         self.reports: list[dict[str, Any]] = []
         sources = {**data.model_dump(include={"kind"}), **data.sources()} if data.steps else {}
@@ -98,10 +99,18 @@ class AfterSteps:
         if self._data.steps:
             documents = (document for document in documents if document.text and not document.text.isspace())
         if self._own:
-            documents = (document for document in documents if document_hash(document.text) not in self._own)
+            documents = self._without_own(documents)
         for folder in self._folders:
             documents = _passed(documents, folder)
         return documents
+
+    def _without_own(self, documents: Iterator[Document]) -> Iterator[Document]:
+        self.own_left_out = 0
+        for document in documents:
+            if document_hash(document.text) in self._own:
+                self.own_left_out += 1
+            else:
+                yield document
 
     def write(self, folder: Path) -> None:
         """Write ``preparation.json`` and ``removed.jsonl`` into the cache entry of the tokens."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import glob
 import hashlib
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -15,7 +16,9 @@ from typing import Any, Literal
 from workbench.base.errors import DataError
 from workbench.base.text import many
 from workbench.choices.choice import Problem, knob
-from workbench.choices.data.data import Data
+from workbench.choices.data.archives import EXPANSION
+from workbench.choices.data.bad_text import BadText, BadTextRule
+from workbench.choices.data.data import Data, Say
 from workbench.choices.data.reading import format_of, legal_endings, not_utf8, read_documents
 
 NAMED_FILES = 16
@@ -36,6 +39,13 @@ class Files(Data):
         8000, "text files are cut at blank lines into documents of at least this length; 0: one per file",
         unit="characters", ge=0, le=1 << 30,
     )  # fmt: skip
+    bad_text: BadTextRule = knob(
+        "refuse", "a line or record that is no Unicode text: refuse the file, skip it, or replace what is broken"
+    )
+    expansion: int = knob(
+        EXPANSION, "times its size that a compressed file may hold, beyond 64 MiB; a larger one is refused",
+        ge=1, le=1 << 20, scale="log",
+    )  # fmt: skip
 
     def documents(self) -> Iterator[str]:
         """Documents of every training file, in the order of the sorted file names.
@@ -45,15 +55,27 @@ class Files(Data):
         Raises:
             DataError: missing path, no readable file, damaged archive, not UTF-8, no such field.
         """
-        for path in self._training_files():
-            yield from read_documents(path, self.field, self.document_characters)
+        return self._read(self._training_files(), BadText(self.bad_text))
 
     def heldout_documents(self) -> Iterator[str] | None:
         """Documents of ``heldout_paths``, or None when there are none."""
         if not self.heldout_paths:
             return None
         files = find_files(self.heldout_paths, "data.heldout_paths")
-        return (text for path in files for text in read_documents(path, self.field, self.document_characters))
+        return self._read(files, BadText(self.bad_text))
+
+    def collect(self, say: Say) -> None:
+        """Read all of it once to say where there is no text, if that is skipped or replaced."""
+        if self.bad_text != "refuse":
+            bad = BadText(self.bad_text)
+            heldout = find_files(self.heldout_paths, "data.heldout_paths") if self.heldout_paths else []
+            deque(self._read([*self._training_files(), *heldout], bad), maxlen=0)
+            if bad.count:
+                say(bad.told())
+
+    def _read(self, files: list[Path], bad: BadText) -> Iterator[str]:
+        for path in files:
+            yield from read_documents(path, self.field, self.document_characters, bad, self.expansion)
 
     def sources(self) -> dict[str, Any]:
         """Number, bytes, names and a digest of (path, size, time of change) of the files; reads none of them."""
@@ -63,6 +85,7 @@ class Files(Data):
             "heldout": listing(heldout),
             "field": self.field,
             "document_characters": self.document_characters,
+            **({} if self.bad_text == "refuse" else {"bad_text": self.bad_text}),
         }
 
     def problems_here(self) -> Iterator[Problem]:
@@ -71,7 +94,7 @@ class Files(Data):
         found = False
         for name in ("paths", "heldout_paths"):
             try:
-                check_paths(getattr(self, name), f"data.{name}")
+                check_paths(getattr(self, name), f"data.{name}", encoding=self.bad_text == "refuse")
             except DataError as error:
                 yield Problem(f"data.{name}", str(error).partition(": ")[2])
                 found = True
@@ -93,7 +116,8 @@ class Files(Data):
         for text in (*self.paths, *self.heldout_paths):
             readable = (path for path in islice(_candidates(text, "data.paths"), LOOKED_AT) if format_of(path))
             for path in _data_files(readable)[:1]:
-                if why := _field_problem(path, (stat := path.stat()).st_mtime_ns, stat.st_size, self.field):
+                stat = path.stat()
+                if why := _field_problem(path, stat.st_mtime_ns, stat.st_size, self.field, self.bad_text):
                     yield Problem("data.field" if "field" in why else "data.paths", why)
                     return
 
@@ -145,8 +169,11 @@ def find_files(paths: tuple[str, ...], knob_name: str) -> list[Path]:
     return sorted(found)
 
 
-def check_paths(paths: tuple[str, ...], knob_name: str) -> None:
+def check_paths(paths: tuple[str, ...], knob_name: str, *, encoding: bool = True) -> None:
     """Refuse what :func:`find_files` refuses; of a folder only the first :data:`LOOKED_AT` files are looked at.
+
+    Args:
+        encoding: also refuse a file with 16 bits a letter.
 
     Raises:
         DataError: as :func:`find_files`, or every file is empty, or one of the first has 16 bits a letter.
@@ -160,7 +187,7 @@ def check_paths(paths: tuple[str, ...], knob_name: str) -> None:
         if not readable and not more:
             raise _unreadable(text, knob_name)
         empty = empty and not more and not any(path.stat().st_size for path in readable)
-        for path in _data_files(iter(readable))[:NAMED_FILES]:
+        for path in _data_files(iter(readable))[:NAMED_FILES] if encoding else ():
             if why := not_utf8(path):
                 raise DataError(f"{knob_name}: {why}")
     if paths and empty:
@@ -229,12 +256,12 @@ def _nearest(path: Path) -> str:
 
 
 @lru_cache(maxsize=64)
-def _field_problem(path: Path, changed: int, size: int, field: str) -> str:
+def _field_problem(path: Path, changed: int, size: int, field: str, bad_text: BadTextRule) -> str:
     """Return why a file of records cannot be read by its first record; empty if it can. A form asks at every key."""
     if format_of(path) == "text":
         return ""
     try:
-        next(read_documents(path, field, 0), None)
+        next(read_documents(path, field, 0, BadText(bad_text)), None)
     except DataError as error:
         return str(error).replace("data.field: ", "")
     return ""

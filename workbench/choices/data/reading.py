@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import json
-import lzma
 import re
 import unicodedata
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from workbench.base.errors import DataError, unknown
+from workbench.choices.data.archives import COMPRESSED_ENDINGS, EXPANSION, EXTRA, raw_lines
+from workbench.choices.data.bad_text import REFUSED, BadText
 from workbench.choices.data.cutting import cut
 
 TEXT_ENDINGS = (".txt", ".md", ".rst")
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 PARQUET_ENDINGS = (".parquet",)
 TABLE_ENDINGS = (".csv", ".tsv")
-COMPRESSED_ENDINGS = (".gz", ".xz", ".zst")
-EXTRA = "install it with: pip install 'workbench[files]'"
 _FLAT = "text inside other fields is brought up by: jq -c '{text: .meta.text}' nested.jsonl > flat.jsonl"
 _OTHER = 'Set data.field to the one that holds the text; where none does, write lines of {"text": ...} first'
-BLOCK_BYTES = 1 << 20
 _LONGEST_CELL = 1 << 30
 _JSON_TYPES = {str: "text", int: "number", float: "number", bool: "true or false", list: "list", type(None): "null"}
 BEGINNING_BYTES = 4096
@@ -51,25 +47,28 @@ def format_of(path: Path) -> str | None:
     return None
 
 
-def read_documents(path: Path, field: str, document_characters: int) -> Iterator[str]:
+def read_documents(
+    path: Path, field: str, document_characters: int, bad: BadText = REFUSED, expansion: int = EXPANSION
+) -> Iterator[str]:
     """Every document of one file, in order.
 
     Args:
         field: of JSON lines and parquet, the field that holds the text.
         document_characters: where text files are cut, as in :func:`cut_text`.
+        bad: decides about text that is no Unicode. expansion: of archives, as in :func:`raw_lines`.
 
     Raises:
         DataError: unreadable, damaged, not UTF-8, not JSON, or without the field.
     """
     kind = format_of(path)
     if kind == "parquet":
-        yield from _parquet(path, field)
+        yield from _parquet(path, field, bad)
     elif kind == "json":
-        yield from _json_lines(path, field)
+        yield from _json_lines(path, field, bad, expansion)
     elif kind == "table":
-        yield from _table(path, field)
+        yield from _table(path, field, bad, expansion)
     elif kind == "text":
-        yield from cut_text(text_lines(path), document_characters)
+        yield from cut_text(text_lines(path, bad, expansion), document_characters)
     else:
         raise DataError(f"'{path}': {unknown('file name ending', path.suffix, legal_endings())}")
 
@@ -109,9 +108,21 @@ def cut_text(lines: Iterator[str], characters: int) -> Iterator[str]:
         yield rest
 
 
-def text_lines(path: Path) -> Iterator[str]:
-    """Lines of a text file; a byte-order mark at its start is dropped."""
-    begin, lines = 0, _raw_lines(path)
+def text_lines(path: Path, bad: BadText = REFUSED, expansion: int = EXPANSION) -> Iterator[str]:
+    """Lines of a text file; a byte-order mark at its start is dropped.
+
+    A line that ``bad`` leaves out becomes an empty one, so that lines keep their numbers.
+    """
+    lines = raw_lines(path, expansion)
+    texts = _strict(path, lines, bad.way_out) if bad.refused else (
+        bad.line(line, f"'{path}' line {number:,}") for number, line in enumerate(lines, start=1))  # fmt: skip
+    for number, text in enumerate(texts):
+        yield with_line_feeds(text.removeprefix("\ufeff") if number == 0 else text)
+
+
+def _strict(path: Path, lines: Iterator[bytes], way_out: str) -> Iterator[str]:
+    """Decode lines; refuse the first that is no text, with the likely encoding and the way out."""
+    begin = 0
     controls = characters = 0
     for number, line in enumerate(lines):
         try:
@@ -120,11 +131,11 @@ def text_lines(path: Path) -> Iterator[str]:
             where = f"byte 0x{line[error.start]:02x} at offset {begin + error.start:,} of its (uncompressed) content"
             where += f", in line {number + 1:,}"
             advice = _advice(_beginning(line, lines), "convert it, for example with")
-            raise DataError(f"'{path}' is not UTF-8: {where}; {advice}") from None
+            raise DataError(f"'{path}' is not UTF-8: {where}; {advice}{way_out}") from None
         if "\0" in text:
             # Letters of UTF-16 without a mark at its start are valid UTF-8, with a zero beside each.
             advice = _advice(_beginning(line, lines), "if it is UTF-16, convert it with")
-            raise DataError(f"'{path}' is no plain text: a zero byte in line {number + 1:,}; {advice}")
+            raise DataError(f"'{path}' is no plain text: a zero byte in line {number + 1:,}; {advice}{way_out}")
         controls += 0 if text.isascii() else len(_SECOND_CONTROLS.findall(text))
         characters += len(text)
         if controls >= FEWEST_CONTROLS and controls > MOST_CONTROLS * characters:
@@ -133,7 +144,7 @@ def text_lines(path: Path) -> Iterator[str]:
                 "text converted from the wrong encoding has: convert the original with iconv -f cp1252 -t utf-8, or "
                 "remove them with perl -CSD -pi -e 's/[\\x{80}-\\x{9f}]//g'"
             )
-        yield with_line_feeds(text.removeprefix("\ufeff") if number == 0 else text)
+        yield text
         begin += len(line)
 
 
@@ -199,53 +210,9 @@ def _beginning(line: bytes, others: Iterator[bytes]) -> bytes:
     return line[:BEGINNING_BYTES]
 
 
-def _raw_lines(path: Path) -> Iterator[bytes]:
-    """Lines of a file as bytes, decompressed; every way in which an archive can be damaged is one error."""
-    try:
-        if path.suffix.lower() == ".zst":
-            yield from _zstandard_lines(path)
-        elif path.suffix.lower() == ".gz":
-            with gzip.open(path, "rb") as archive:
-                yield from archive
-        else:
-            with lzma.open(path, "rb") if path.suffix.lower() == ".xz" else path.open("rb", BLOCK_BYTES) as file:
-                yield from file
-    except (EOFError, lzma.LZMAError, zlib.error) as error:
-        raise DataError(f"'{path}' is a damaged archive: {error}; fetch or write it again") from None
-    except OSError as error:
-        # gzip reports a damaged header or checksum as an OSError without a number.
-        what = "cannot be read" if error.errno else "is a damaged archive"
-        raise DataError(f"'{path}' {what}: {error}") from None
-
-
-def _zstandard_lines(path: Path) -> Iterator[bytes]:
-    """Lines of a .zst file; unlike the library's own reader, a file that ends too early is an error."""
-    try:
-        import zstandard
-    except ImportError:
-        raise DataError(f"'{path}' needs the package zstandard; {EXTRA}") from None
-    frame = zstandard.ZstdDecompressor().decompressobj()
-    rest = b""
-    try:
-        with path.open("rb") as file:
-            while block := file.read(BLOCK_BYTES):
-                while block:
-                    if frame.eof:  # another frame follows
-                        frame = zstandard.ZstdDecompressor().decompressobj()
-                    *lines, rest = (rest + frame.decompress(block)).split(b"\n")
-                    block = frame.unused_data
-                    yield from (line + b"\n" for line in lines)
-    except zstandard.ZstdError as error:
-        raise EOFError(str(error)) from None
-    if not frame.eof:
-        raise EOFError("it ends in the middle of a frame")
-    if rest:
-        yield rest
-
-
-def _json_lines(path: Path, field: str) -> Iterator[str]:
+def _json_lines(path: Path, field: str, bad: BadText, expansion: int) -> Iterator[str]:
     """Field of every line; empty lines and null values hold no document."""
-    for number, line in enumerate(text_lines(path), start=1):
+    for number, line in enumerate(text_lines(path, bad, expansion), start=1):
         if line.isspace():
             continue
         where = f"'{path}' line {number:,}"
@@ -259,16 +226,16 @@ def _json_lines(path: Path, field: str) -> Iterator[str]:
             ) from None
         if not isinstance(record, dict):
             raise DataError(f"{where} holds a {type(record).__name__}, expected an object with the field '{field}'")
-        yield text_of(record, field, where)
+        yield text_of(record, field, where, bad)
 
 
-def _table(path: Path, field: str) -> Iterator[str]:
+def _table(path: Path, field: str, bad: BadText, expansion: int) -> Iterator[str]:
     """Column of a .csv or .tsv file, whose first row names the columns."""
     csv.field_size_limit(_LONGEST_CELL)
-    rows = csv.reader(text_lines(path), delimiter="\t" if ".tsv" in path.suffixes else ",", strict=True)
+    rows = csv.reader(text_lines(path, bad, expansion), delimiter="\t" if ".tsv" in path.suffixes else ",", strict=True)
     try:
         names = next(rows, [])
-        _check_field(names, field, f"'{path}'")
+        _check_field(dict.fromkeys(names, "text"), field, f"'{path}'")
         column = names.index(field)
         for row in rows:
             if row and len(row) != len(names):
@@ -282,7 +249,7 @@ def _table(path: Path, field: str) -> Iterator[str]:
         raise DataError(f"'{path}' line {rows.line_num:,} is no row of a table: {error}") from None
 
 
-def _parquet(path: Path, field: str) -> Iterator[str]:
+def _parquet(path: Path, field: str, bad: BadText) -> Iterator[str]:
     """Column of a parquet file, a few thousand rows in memory at a time."""
     try:
         import pyarrow
@@ -292,44 +259,57 @@ def _parquet(path: Path, field: str) -> Iterator[str]:
     row = 0
     try:
         with parquet.ParquetFile(path) as file:
-            _check_field(file.schema_arrow.names, field, f"'{path}'")
+            types = {each.name: str(each.type) for each in file.schema_arrow}
+            _check_field(types, field, f"'{path}'")
             # One column: what stands beside the text is never decoded.
             for batch in file.iter_batches(batch_size=2048, columns=[field]):
-                for value in batch.column(0).to_pylist():
+                for value in _values(batch.column(0)):
                     row += 1
-                    yield text_of({field: value}, field, f"'{path}' row {row:,}")
-    except UnicodeDecodeError as error:
-        raise DataError(f"'{path}' row {row + 1:,} or later is not UTF-8: {error}") from None
+                    where = f"'{path}' row {row:,}"
+                    text = bad.decoded(value, where) if isinstance(value, bytes) else value
+                    yield text_of({**types, field: text}, field, where, bad, types)
     except (OSError, pyarrow.ArrowException) as error:
         raise DataError(f"'{path}' is no readable parquet file: {error}") from None
 
 
-def _check_field(names: Iterable[str], field: str, where: str) -> None:
-    if field not in names:
+def _values(column: Any) -> list[Any]:
+    """Return the values of a column; bytes where a text of it is not UTF-8."""
+    import pyarrow
+
+    try:
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        return list(column.cast(pyarrow.large_binary()).to_pylist())
+
+
+def _check_field(types: Mapping[str, str], field: str, where: str) -> None:
+    if field not in types:
         hint = _FLAT.capitalize() if "." in field else _OTHER
-        raise DataError(f"{where}: {unknown('data.field', field, names, hint)}")
+        raise DataError(f"{where}: {unknown('data.field', field, types, f'{hint}; it has: {_listed(types)}')}")
 
 
-def text_of(record: Mapping[str, Any], field: str, where: str) -> str:
+def _listed(types: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} ({kind})" for name, kind in types.items())
+
+
+def text_of(
+    record: Mapping[str, Any], field: str, where: str, bad: BadText = REFUSED, types: Mapping[str, str] | None = None
+) -> str:
     """The text of a record, empty where it is null.
+
+    Args:
+        types: of its fields, for the message; else those of its values.
 
     Raises:
         DataError: no such field, no text, or text that is not Unicode; the message begins with ``where``.
     """
-    _check_field(record, field, where)
-    value = record[field]
+    value = record.get(field)
+    if isinstance(value, str):
+        return with_line_feeds(bad.whole(value, f"{where}: field '{field}'"))
+    types = types or {name: _JSON_TYPES.get(type(each), "object") for name, each in record.items()}
+    _check_field(types, field, where)
     if value is None:
         return ""
-    if not isinstance(value, str):
-        types = ", ".join(f"{name} ({_JSON_TYPES.get(type(each), 'object')})" for name, each in record.items())
-        hint = f"; it has: {types}" if len(record) > 1 else ""
-        raise DataError(f"{where}: field '{field}' holds a {type(value).__name__}, expected text{hint}; {_FLAT}")
-    try:
-        value.encode()
-    # JSON can write half of a surrogate pair, which is no character and which no tokenizer takes.
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"{where}: field '{field}' is not Unicode text: a lone surrogate {value[error.start]!r} at character "
-            f"{error.start:,}; repair or remove that record"
-        ) from None
-    return with_line_feeds(value)
+    raise DataError(
+        f"{where}: field '{field}' holds a {type(value).__name__}, expected text; it has: {_listed(types)}; {_FLAT}"
+    )

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 from typing import Any
 
+import numpy as np
+
+from workbench.base.text import many
 from workbench.choices.data.after_steps import AfterSteps
 from workbench.choices.data.data import Data, Say, Sourced
 from workbench.choices.data.split import choose_split, document_hash
@@ -29,6 +34,7 @@ class Texts:
                 # Without steps a part's own, lest the text of all parts is read for each.
                 documents = _OfPart(self.documents, name) if data.steps else AfterSteps(each, own[name] or (), say)
             self.sides[name] = _Sides(each, own[name], documents, data.heldout_fraction)
+        self._read = {id(side.documents): side.documents for side in self.sides.values()}
         # Of one corpus the split itself keeps them apart.
         self._foreign = {document_hash(text) for text in self.all(heldout=True)} if len(corpora) > 1 else set()
 
@@ -43,6 +49,11 @@ class Texts:
         """Every document of one side, one corpus after the other."""
         return (text for name in self.sides for text in self.of(name, heldout=heldout))
 
+    @property
+    def heldout_in_training(self) -> int:
+        """Return how many documents of the training text are held-out ones, and were left out, once all were read."""
+        return sum(getattr(documents, "own_left_out", 0) for documents in self._read.values())
+
     def described(self, ends: list[list[int]]) -> dict[str, Any]:
         """Return the split for a manifest.
 
@@ -51,6 +62,28 @@ class Texts:
         """
         found = [side.described() for side in self.sides.values()]
         return {"split": found[0]} if "" in self.sides else {"split": {"parts": found}, "parts": ends}
+
+
+class Shared:
+    """Counts the documents that stand in two corpora: a dataset that appears twice under two names."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[str, array[int]] = {}
+
+    def watch(self, name: str, texts: Iterator[str]) -> Iterator[str]:
+        """Yield the training documents of a corpus as they are; their hashes are kept on the way, 8 bytes each."""
+        kept = self._hashes[name] = array("Q")
+        for text in texts:
+            kept.append(document_hash(text))
+            yield text
+
+    def told(self) -> Iterator[str]:
+        """Yield a line for every two corpora that share documents."""
+        for (first, some), (second, others) in combinations(self._hashes.items(), 2):
+            count = int(np.isin(np.array(others, np.uint64), np.array(some, np.uint64)).sum())
+            if count:
+                yield (f"{count:,} of {many(len(others), 'document')} of part '{second}' also stand in part '{first}': "
+                       "they are read by the weights of both")  # fmt: skip
 
 
 class _OfPart:
@@ -67,11 +100,12 @@ class _Sides:
     """The documents of both sides of a corpus, as often as they are asked for, after the preparation steps.
 
     Attributes:
+        documents: as given.
         split: the rule in force; None where the corpus brings a held-out set of its own, which no step changes.
     """
 
     def __init__(self, data: Data, own: set[int] | None, documents: Iterable[Sourced], fraction: float) -> None:
-        self._data, self._own, self._documents = data, own, documents
+        self._data, self._own, self.documents = data, own, documents
         self.split = choose_split(documents, fraction) if own is None else None
 
     def described(self) -> dict[str, Any]:
@@ -83,12 +117,12 @@ class _Sides:
         texts: Iterable[str]
         if self.split is not None:
             split = self.split
-            sided = (side for sources, text in self._documents for side in split.sides(sources, text))
+            sided = (side for sources, text in self.documents for side in split.sides(sources, text))
             texts = (side.text for side in sided if side.heldout == heldout)
         elif heldout:
             texts = self._data.heldout_documents() or ()
         else:
             # Once more: a step may have made of a document one that is held out.
             own = self._own or set()
-            texts = (text for _, text in self._documents if document_hash(text) not in own)
+            texts = (text for _, text in self.documents if document_hash(text) not in own)
         return (text for text in texts if text and not text.isspace())
