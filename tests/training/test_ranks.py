@@ -252,7 +252,7 @@ def test_what_one_process_alone_can_do_is_refused_before_the_first_step(tiny: Re
 
 def test_too_few_rows_for_the_processes(tiny: Recipe) -> None:
     engine = tiny.engine()
-    engine.ranks = Ranks(0, 32)
+    engine.join(Ranks(0, 32))
     made = assemble(tiny, prepare(tiny.data, say=lambda line: None), engine)
     training = Training(tiny, made)
     with pytest.raises(DataError, match="micro-batches of 16 rows cannot be shared by 32 processes"):

@@ -189,6 +189,13 @@ QUANTITIES = (
     Quantity("forward_ms", "forward time", "computing the loss", unit="ms", colour="#56B4E9"),
     Quantity("backward_ms", "backward time", "computing the gradients", unit="ms", colour="#0072B2"),
     Quantity("optimizer_ms", "optimizer time", "changing the weights", unit="ms", colour="#009E73"),
+    Quantity(
+        "sent_mib",
+        "gradients sent",
+        "by each process in a step, as a ring of all sends them, all kinds of sums alike",
+        unit="MiB",
+    ),
+    Quantity("waited_ms", "waited for gradients", "of others, after the first process had its own", unit="ms"),
     Quantity("telemetry_ms", "telemetry time", "measuring and writing these numbers", unit="ms", colour="#CC79A7"),
     Quantity("state", "activity", "what each layer does in the step that was recorded", per_layer=True),
     Quantity(

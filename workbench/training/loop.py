@@ -134,7 +134,7 @@ class Training:
                     loss=result.loss(),
                     metrics=result.metrics(),
                     grad_norm=norm,
-                    knobs=knobs | dict(batch.read),
+                    knobs=knobs | dict(batch.read) | self.engine.exchange.told(),
                     times=times,
                     layers=layers,
                     layers_run=sum(sum(plan.runs) for plan in result.plans) / len(result.plans),
@@ -191,6 +191,7 @@ class Training:
     def _take_over(self) -> None:
         """Work on model and optimizer as they are now: at the beginning, and after a stage that replaced them."""
         self.model, self.optimizer = self.assembled.model, self.assembled.optimizer
+        self.engine.exchange.watch(self.model)
         self.meter = LayerMeter(self.model.stacks()["main"], self.optimizer, self._warn_once)
         self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
 
@@ -237,12 +238,15 @@ class Training:
             found = self.engine.forward(self.model, part.to(self.device), plan, self.progress)
             loss = found.over(counts, weights)
             times.mark("forward")
+            if index == parts - 1:
+                self.engine.last(self.model, plan)
             self.engine.backward(loss, parts)
             self.batch_size.after_part(self.progress, index, parts, self._parameters)
             times.mark("backward")
             result.losses.append(loss.detach())
             result.sums.append(found.detached())
             result.plans.append(plan)
+        self.engine.exchange.launch()
         self.engine.ranks.reduce([*result.losses, *(x for each in result.sums for x in each.tensors())])
         # Before the update, where looking costs nothing: the weights still show what broke them.
         for value in map(float, result.losses if self.device.type == "cpu" else ()):
@@ -261,7 +265,6 @@ class Training:
         """Finish the gradients and clip them; returns their norm before clipping, 0-d."""
         self.engine.finish(self.optimizer)
         gradients = [p.grad for p in self._parameters if p.grad is not None]
-        self.engine.ranks.reduce(gradients)
         limit = self.recipe.optimizer.clip_norm
         if limit is None and not self.recorder.wants_layers(self.progress):
             return None

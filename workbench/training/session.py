@@ -159,7 +159,7 @@ class Session:
             check_data(self.folder.id, begun.get("data"), self.task.fingerprint)
         engine = self.launched.engine()
         self.engine = (engine.resume(begun) if isinstance(begun, dict) else engine).calibrated(self._say)
-        self.engine.ranks = self.ranks
+        self.engine.join(self.ranks)
         self._held_before = held_gib(self.engine.device)
         self.engine.measure(self.status.stage)
         self.status.stage("building the model")

@@ -111,7 +111,7 @@ def follow(ranks: Ranks) -> None:
     check_data(begun.run, begun.environment["data"], prepared.fingerprint)
     engine = launched.engine()
     engine = engine.resume(begun.environment | {"device": device_name(engine.device)})
-    engine.ranks = ranks
+    engine.join(ranks)
     assembled = assemble(launched, prepared, engine)
     enter(launched, assembled, begun.stage)
     checkpoint.restore_model(assembled.model, ranks.share({}), begun.tied)

@@ -61,7 +61,8 @@ def usual_time(training: Training) -> str:
 def _subject(training: Training) -> dict[str, Any]:
     """Return all that decides which graphs are met."""
     recipe, engine = training.recipe, training.engine
-    parts = {axis: getattr(recipe, axis).model_dump(mode="json") for axis in ("objective", "architecture", "execution")}
+    parts = {axis: getattr(recipe, axis).model_dump(mode="json") for axis in ("objective", "architecture")}
+    parts["execution"] = recipe.execution.graph_knobs()
     data = {"rows": recipe.data.most_rows, "length": recipe.data.longest, "depth": type(recipe.depth).__name__}
     return subject_of(engine.device, attention=engine.attention, **parts, **data)
 

@@ -15,6 +15,7 @@ from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.attention_probe import attention_benchmark
 from workbench.choices.execution.memory_plan import WHOLE, MemoryPlan
+from workbench.choices.execution.parallel.parallel import Exchange
 from workbench.choices.execution.precision import DTYPES, set_float32_products
 from workbench.choices.execution.ranks import Ranks
 from workbench.choices.objectives.objective import Loss, TrainingModel
@@ -49,9 +50,7 @@ class Engine:
     """A recipe's execution at work: as it stands, torch on one device, eager and in float32.
 
     The only thing that loop, assembly, warm-up, evaluation, forecast and benchmarks ask about execution. Making one is
-    light, whatever the engine: a notebook makes it for a forecast. Only :meth:`start` takes over a process. An engine
-    that trains on several devices joins them there, reduces gradients in :meth:`finish`, and says its rank and their
-    number in :meth:`described`.
+    light, whatever the engine: a notebook makes it for a forecast. Only :meth:`start` takes over a process.
 
     Args:
         recipe: to carry out.
@@ -69,6 +68,7 @@ class Engine:
         settled: what :meth:`fit` decided, in words; empty for nothing.
         planned: what :meth:`calibrated` found, in words; empty for nothing.
         ranks: which of several processes that train together this one is.
+        exchange: what it does with the others in every step.
         provisional: why a forecast's figures will change once :meth:`calibrated` has found something; empty else.
     """
 
@@ -83,6 +83,7 @@ class Engine:
     planned: str = ""
     provisional: str = ""
     ranks: Ranks = Ranks()
+    exchange: Exchange = Exchange()
 
     def __init__(self, recipe: Any, device: torch.device | None = None) -> None:
         self.recipe = recipe
@@ -177,6 +178,10 @@ class Engine:
         """
         return self
 
+    def join(self, ranks: Ranks) -> None:
+        """Train as one of several processes; before a model is placed."""
+        self.ranks = ranks
+
     def measure(self, tell: Callable[[str, str], None]) -> None:
         """Find :attr:`attention` before a model is built with it, in a process as training will have it.
 
@@ -264,8 +269,13 @@ class Engine:
         """
         loss.backward()
 
+    def last(self, model: TrainingModel, plan: LayerPlan) -> None:
+        """Before the backward pass of a step's last micro-batch: begin to sum gradients over the processes in it."""
+        self.exchange.last(model, plan)
+
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
-        """After the last micro-batch: make the gradients those of the whole step, unscaled."""
+        """After the last micro-batch: make the gradients those of the whole step and all processes, unscaled."""
+        self.exchange.finish()
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
         """Update the weights, and leave no gradients."""

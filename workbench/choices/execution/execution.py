@@ -65,6 +65,10 @@ class Execution(Choice):
         """
         raise NotImplementedError
 
+    def graph_knobs(self) -> dict[str, Any]:
+        """Return, as JSON, the knobs that may decide what is compiled."""
+        return self.model_dump(mode="json")
+
     def eager(self) -> dict[str, Any]:
         """Return, as JSON, what carries out short runs whose rows change their shape: torch, without compilation."""
         return {"kind": "native", "compile": False, "device": self.device, "threads": self.threads}

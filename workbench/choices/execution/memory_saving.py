@@ -256,12 +256,18 @@ class MemorySavingEngine(Engine):
         if self._low is not None and parts > FEW:
             self._low.widen()
 
+    def last(self, model: TrainingModel, plan: LayerPlan) -> None:
+        """See :meth:`Engine.last`; bf16 gradients wait until they are float32."""
+        if self._low is None:
+            super().last(model, plan)
+
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
         """See :meth:`Engine.finish`; gradients are float32 from here on."""
-        super().finish(optimizer)
         if self._low is not None:
+            # First: several processes add up float32.
             self._low.widen()
             self._low.outdate()
+        super().finish(optimizer)
 
     def described(self) -> dict[str, Any]:
         """See :meth:`Engine.described`; with the memory plan."""

@@ -8,13 +8,16 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from workbench.choices.choice import Problem, knob
+from workbench.choices.choice import Problem, knob, one_of
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution import packed_attention, whole_step
 from workbench.choices.execution.loss_scaling import DeviceScaler
 from workbench.choices.execution.memory_saving import MemorySavingEngine, SavesMemory
+from workbench.choices.execution.parallel.data import DataParallel
+from workbench.choices.execution.parallel.parallel import Parallel
 from workbench.choices.execution.precision import check_capability, emulated, in_fp8, refusal
+from workbench.choices.execution.ranks import Ranks
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.progress import Progress
 from workbench.ops.attention import ATTENTION
@@ -46,6 +49,13 @@ class Native(SavesMemory):
     padding: Literal["removed", "kept"] = knob(
         "removed", "documents share rows, or each gets its own padded rows, which costs more for the same loss"
     )
+    parallel: one_of(Parallel) = knob(  # type: ignore[valid-type]
+        help="how several processes train one model; the launcher says how many", default_factory=DataParallel
+    )
+
+    def graph_knobs(self) -> dict[str, Any]:
+        """See :meth:`Execution.graph_knobs`; each process compiles its own graphs, whatever they exchange."""
+        return {name: value for name, value in super().graph_knobs().items() if name != "parallel"}
 
     def eager(self) -> dict[str, Any]:
         """See :meth:`Execution.eager`; in the same precision."""
@@ -71,6 +81,7 @@ class Native(SavesMemory):
         if (device := self.resolve_device().type) != "cpu":
             why = f"several processes train on CPUs, not on '{device}'; use 'cpu', or train in one process"
             yield Problem("execution.device", why)
+        yield from self.parallel.problems_together(recipe, processes)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Attention and scopes that this recipe cannot have, and what every engine refuses."""
@@ -91,6 +102,7 @@ class Native(SavesMemory):
                 )
                 yield Problem(f"execution.{name}", why)
         yield from self._memory_problems()
+        yield from self.parallel.problems(recipe)
         yield from super().problems(recipe)
 
     def _memory_problems(self) -> Iterator[Problem]:
@@ -167,6 +179,12 @@ class NativeEngine(MemorySavingEngine):
         return super().described() | {
             "compiled": self.scope if self.compiled else "off", "head": self.head, "padding": self.padding,
         }  # fmt: skip
+
+    def join(self, ranks: Ranks) -> None:
+        """See :meth:`Engine.join`; with what the recipe says they exchange."""
+        super().join(ranks)
+        if ranks.size > 1:
+            self.exchange = self.recipe.execution.parallel.exchange(ranks)
 
     def start(self) -> None:
         """See :meth:`Engine.start`.

@@ -66,14 +66,14 @@ class Ranks:
         if self.size == 1:
             return value
         held = [value]
-        with _together():
+        with together():
             dist.broadcast_object_list(held, src=0)
         return held[0]
 
     def meet(self) -> None:
         """Wait until every process has come here."""
         if self.size > 1:
-            with _together():
+            with together():
                 dist.barrier()
 
     def share(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -86,7 +86,7 @@ class Ranks:
         for tensor in tensors.values():
             if tensor.numel():
                 # As bytes: gloo does not know every dtype.
-                with _together():
+                with together():
                     dist.broadcast(tensor.detach().contiguous().flatten().view(torch.uint8), src=0)
         return dict(tensors)
 
@@ -96,16 +96,19 @@ class Ranks:
             return dict(counts)
         # On the CPU, where counts are known; gloo sums there.
         total = torch.tensor(list(counts.values()))
-        with _together():
+        with together():
             dist.all_reduce(total)
         return dict(zip(counts, total.tolist(), strict=True))
 
     def reduce(self, tensors: Sequence[Tensor]) -> None:
-        """Replace tensors of any shape by their sums over all processes; each names the same ones in one order."""
-        if self.size > 1:
-            with _together():
-                for tensor in tensors:
-                    dist.all_reduce(tensor)
+        """Replace float32 tensors of any shape by their sums over all processes; each names the same in one order."""
+        if self.size > 1 and tensors:
+            # At once: each call waits for the slowest process.
+            flat = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+            with together():
+                dist.all_reduce(flat)
+            for tensor, total in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
+                tensor.detach().copy_(total.view(tensor.shape))
 
     def follow(self, training: Any) -> None:
         """Carry out on ``training`` what rank 0 does with its own, until it dismisses this process.
@@ -145,7 +148,12 @@ def carried_out_by_all(
 
 
 @contextmanager
-def _together() -> Iterator[None]:
+def together() -> Iterator[None]:
+    """Do what needs all processes.
+
+    Raises:
+        ProcessEnded: another one is no longer there.
+    """
     try:
         yield
     except RuntimeError as error:

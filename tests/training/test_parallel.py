@@ -1,0 +1,118 @@
+"""The oracle of parallel training: the steps of several processes are those of one, whatever is trained and how."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.process_group import ProcessGroup, assert_same_training, trained
+from workbench.choices.choice import registry
+from workbench.choices.execution.ranks import Ranks
+from workbench.choices.progress import progress_at
+from workbench.recipes.recipe import Recipe
+
+Fields = dict[str, Any]
+Alone = Callable[[Recipe], Any]
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[ProcessGroup]:
+    with ProcessGroup(2) as group:
+        yield group
+
+
+@pytest.fixture(scope="module")
+def base(tiny: Recipe) -> Recipe:
+    """Four layers without dropout, whose draws differ between processes; 16 rows in 2 micro-batches; 10 steps."""
+    return tiny.with_(
+        architecture={"dropout": 0.0, "layers": 4},
+        execution={"micro_batch_size": 8, "parallel": {"kind": "data", "bucket_mib": 0.02}},
+        budget={"amount": 10, "unit": "steps"},
+        # Where Adam forgets its moments, a gradient near 0 is rounding, and makes a whole step.
+        optimizer={"eps": 1e-5},
+    )
+
+
+def fields(recipe: Recipe) -> Fields:
+    return json.loads(recipe.to_json())  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _alone(text: str, steps: int) -> Any:
+    return trained(Ranks(), json.loads(text), steps)
+
+
+def alone(recipe: Recipe, steps: int = 10, cut: int = 4) -> Any:
+    """One process through four micro-batches of 4 rows, as many as two processes go through in two.
+
+    Of methods that draw layers for every micro-batch, or rows for a whole one, it goes through as many as each of them.
+    """
+    plans = {recipe.depth.plan(4, progress_at(recipe.budget, 0.6), recipe.seed, part) for part in range(8)}
+    cut = cut if len(plans) == 1 and isinstance(recipe.data.batch_size, int) else recipe.execution.micro_batch_size
+    four = recipe.with_(execution={"micro_batch_size": cut, "parallel": "data"})
+    return _alone(json.dumps(fields(four)), steps)
+
+
+def largest_gap(ours: Any, theirs: Any) -> float:
+    """The largest difference of a loss or a weight."""
+    pairs = [(ours["losses"], theirs["losses"]), *((each, theirs["weights"][n]) for n, each in ours["weights"].items())]
+    return max(float(abs(np.subtract(*pair)).max()) for pair in pairs)
+
+
+QUICK: list[Fields] = [{}, {"depth": "progressive_drop"}, {"depth": "stacking"}, {"objective": "replaced_token"}]
+LONGER: list[Fields] = [
+    *({"depth": kind} for kind in registry("depth")),
+    *({"objective": kind} for kind in registry("objective")),
+    {"objective": {"kind": "causal", "further_tokens": 2}},
+    {"objective": {"kind": "phases", "optimizer_state": "fresh"}},
+    {"execution": {"precision": "bf16", "weights": "bf16"}, "most": 2e-2},
+    {"data": {"batch_size": {"kind": "linear", "start": 8, "end": 16}}},
+    {"data": {"order": "curriculum"}},
+    {"execution": {"padding": "kept"}},
+]
+extended = pytest.mark.extended
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("changes", [*QUICK, *(pytest.param(each, marks=extended) for each in LONGER)], ids=str)
+def test_two_processes_take_the_steps_of_one(pair: ProcessGroup, base: Recipe, changes: Fields) -> None:
+    most = changes.get("most", 1e-5)
+    recipe = base.with_(**{axis: value for axis, value in changes.items() if axis != "most"})
+    first, second = pair(trained, fields(recipe))
+    assert_same_training(first, alone(recipe), most)
+    assert_same_training(second, first, 0.0)
+
+
+@pytest.mark.process
+@extended
+@pytest.mark.parametrize("kind", registry("optimizer"))
+def test_with_every_optimizer(pair: ProcessGroup, base: Recipe, kind: str) -> None:
+    knobs = {"eps": 1e-5} if "eps" in registry("optimizer")[kind].model_fields else {}
+    recipe = base.with_(optimizer={"kind": kind, "lr": 1e-3, **knobs})
+    if list(recipe.optimizer.problems_together(recipe, 2)):
+        pytest.skip("refused before launch")
+    # SOAP turns with the least rounding: as much as from one cut of a batch to another in one process.
+    by_cut = largest_gap(alone(recipe), alone(recipe, cut=8))
+    assert largest_gap(pair(trained, fields(recipe))[0], alone(recipe)) <= (1e-5 if by_cut < 1e-5 else 5 * by_cut)
+
+
+@pytest.mark.process
+@extended
+@pytest.mark.parametrize("changes", [{}, {"depth": "raptr"}, {"depth": "grow_width"}, {"objective": "hybrid"}], ids=str)
+def test_four_processes_take_the_steps_of_one(base: Recipe, changes: Fields) -> None:
+    recipe = base.with_(**changes)
+    with ProcessGroup(4) as four:
+        assert_same_training(four(trained, fields(recipe))[0], alone(recipe))
+
+
+@pytest.mark.process
+def test_a_run_goes_on_in_another_number_of_processes(pair: ProcessGroup, base: Recipe) -> None:
+    recipe = base.with_(depth="stacking")
+    half = pair(trained, fields(recipe), 5)[0]
+    on = trained(Ranks(), fields(recipe), 5, half)
+    assert_same_training({"losses": half["losses"] + on["losses"], "weights": on["weights"]}, alone(recipe))

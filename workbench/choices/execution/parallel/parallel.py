@@ -1,0 +1,67 @@
+"""Define the contract of parallel training: how processes that take the same steps share gradients and states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from torch import nn
+from torch.optim import Optimizer
+
+from workbench.choices.choice import Choice
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution.ranks import Ranks
+
+Groups = list[dict[str, Any]]
+"""Parameter groups, as torch has them."""
+
+
+class Exchange:
+    """What the processes of a run exchange in every step; as it stands nothing, which is right for one process.
+
+    A step calls :meth:`last` before its last backward pass, :meth:`launch` after it, and :meth:`finish` before the
+    norm of the gradients is taken.
+    """
+
+    def watch(self, model: nn.Module) -> None:
+        """Exchange the gradients of ``model`` from now on: at the beginning, and after growth made another one."""
+
+    def last(self, model: Any, plan: LayerPlan) -> None:
+        """Begin to exchange gradients as the coming backward pass, the step's last, completes them.
+
+        Args:
+            model: has ``stacks()``. plan: of the micro-batch whose forward pass is done.
+        """
+
+    def launch(self) -> None:
+        """Send what is not sent yet: the step's last backward pass is over."""
+
+    def finish(self) -> None:
+        """Wait until all gradients, of any shapes, are the sums over all processes."""
+
+    def told(self) -> dict[str, float]:
+        """Return telemetry of the step that is over, by quantity, and begin to count anew."""
+        return {}
+
+
+class Parallel(Choice):
+    """Base of the ways in which several processes train one model. How many there are is for the launcher to say.
+
+    A step's result depends neither on the way nor on the number, but for rounding, unless a card says otherwise.
+    """
+
+    axis: ClassVar[str] = "parallel"
+    provides: ClassVar[tuple[str, ...]] = ("exchange",)
+
+    def exchange(self, ranks: Ranks) -> Exchange:
+        """Return what this process does in every step; ``ranks`` are more than one."""
+        raise NotImplementedError
+
+    def optimizer(self, build: Callable[[Groups], Optimizer], groups: Groups, ranks: Ranks) -> Optimizer:
+        """Return the optimizer of this process, whose groups are ``groups``.
+
+        Args:
+            build: makes the recipe's optimizer over some groups.
+            groups: of all parameters, as ``parameter_groups`` gives them. ranks: more than one.
+        """
+        return build(groups)
