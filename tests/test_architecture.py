@@ -23,7 +23,7 @@ FILES = sorted(p for p in ROOT.rglob("*.py") if "node_modules" not in p.parts)
 LAYERS = [
     "base", "telemetry", "ops", "choices", "recipes", "store", "training", "seen", "transformers", "models", "scoring",
     "forecasting", "autotune", "launchers", "client", "accelerated", "plots", "experiments", "jupyter", "bench", "cli",
-    "__main__",
+    "ui", "__main__",
 ]  # fmt: skip
 
 # They follow runs that any process trains, in kernels and servers where torch must not be loaded.

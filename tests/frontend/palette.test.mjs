@@ -47,10 +47,10 @@ test("what was measured is seen behind its smoothed line, as faint in dark as in
 });
 
 test("axes say their unit or what they show, and every quantity what it is", () => {
-  assert.deepEqual(["loss", "tokens_per_second", "memory_gib", "lr", "processor_share", "depth.theta"].map(axisTitle), ["nats", "tokens/s", "GiB", "learning rate", "share of a processor that training has", "depth.theta"]);
-  assert.deepEqual([isShare("processor_share"), isShare("lr"), isShare("depth.theta")], [true, false, false]);
+  assert.deepEqual(["loss", "tokens_per_second", "memory_gib", "lr", "processor_share", "depth.own_knob"].map(axisTitle), ["nats", "tokens/s", "GiB", "learning rate", "share of a processor that training has", "depth.own_knob"]);
+  assert.deepEqual([isShare("processor_share"), isShare("lr"), isShare("depth.own_knob")], [true, false, false]);
   assert.match(helpOf("grad_norm"), /before it is clipped/);
-  assert.match(helpOf("depth.theta"), /a knob of the recipe/);
+  assert.match(helpOf("depth.own_knob"), /a knob of the recipe/);
   assert.deepEqual(X_TITLES, { step: "optimizer steps", tokens: "tokens", seconds: "time of training", flops: "useful FLOPs" });
 });
 

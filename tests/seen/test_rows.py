@@ -19,7 +19,9 @@ from workbench.client.launch import launch
 from workbench.client.run import Run
 from workbench.recipes.recipe import Recipe
 from workbench.seen.asked import rows
+from workbench.seen.facts import shares
 from workbench.seen.finding import find_text, spellings
+from workbench.seen.page import SIDES
 from workbench.seen.rows import Reader, Rows
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
@@ -149,6 +151,22 @@ def test_rows_and_places_of_a_mixture_name_their_part(tmp_path: Path) -> None:
     assert len({reading.epoch for reading in place.readings}) > 1
 
 
+def test_the_shares_of_a_mixture_are_those_of_the_rows(tmp_path: Path) -> None:
+    parts = []
+    for name, weights in {"low": (3, 1), "high": (1, 3)}.items():
+        path = written(tmp_path / f"{name}.jsonl", [f"{name} {' '.join(CYCLE)} {n}" for n in range(80)])
+        weight = {"kind": "linear", "start": weights[0], "end": weights[1]}
+        parts.append({"name": name, "source": {"kind": "files", "paths": [str(path)]}, "weight": weight})
+    mixture = tiny_recipe(tmp_path, steps=160).with_(data={"kind": "mixture", "parts": parts, "span_tokens": 40960})
+    reader = Reader(mixture, None, lambda line: None)
+    found = shares(reader, 4)
+    bounds = [0, *(step for step, _ in found)]
+    for (first, last), (_, share) in zip(pairwise(bounds), found, strict=True):
+        read = [row.pieces[0].source for step in range(first, last) for row in reader.rows(step, most=64).rows]
+        assert share == pytest.approx([read.count(name) / len(read) for name in ("low", "high")], abs=1e-3)
+    assert found[0][1][0] > 0.6 > 0.4 > found[-1][1][0]
+
+
 def test_the_page_is_static_and_says_without_colours_what_is_hidden(corpus: Path) -> None:
     found = rows(tiny_recipe(corpus), step=3, rows=2, say=lambda line: None)
     page, text = found._repr_html_(), str(found)
@@ -158,6 +176,8 @@ def test_the_page_is_static_and_says_without_colours_what_is_hidden(corpus: Path
     assert 0 < masked == page.count("<sup>?</sup>") == text.count("[MASK]?")
     assert "hidden, to be predicted" in page
     assert "hidden, to be predicted" in text
+    assert SIDES in page
+    assert SIDES in text
     assert f"document {found.rows[0].pieces[0].document:,}" in text
     assert json.loads(json.dumps(found.to_dict()))["step"] == 3
 

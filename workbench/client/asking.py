@@ -6,6 +6,7 @@ import atexit
 import json
 import subprocess
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -14,9 +15,15 @@ from typing import Any
 from workbench.base.errors import RunError
 from workbench.client.run import Run
 from workbench.launchers.processes import child_environment, module_command
+from workbench.recipes.recipe import Recipe
 
 ASK = "workbench.scoring.ask"
 """Module that is started by name: it needs torch, and stands below."""
+Say = Callable[[str], None]
+
+
+def _quiet(_line: str) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True)
@@ -117,23 +124,30 @@ def generate(
     Example:
         >>> wb.generate(run, "Once upon a time", temperature=0.7)  # doctest: +SKIP
     """
-    knobs = {"tokens": tokens, "temperature": temperature, "top_k": top_k, "seed": seed, "step": step}
+    knobs: dict[str, Any] = {"tokens": tokens, "temperature": temperature, "top_k": top_k, "seed": seed, "step": step}
     found = ask(run, "generate", runs_dir, prompt=prompt, **knobs)
     return Generated(found["run"], found["step"], prompt, found["text"], found["tokens"], tuple(found["steps"]))
 
 
-def ask(run: Run | str | Path, what: str, runs_dir: str | Path | None = None, **arguments: Any) -> dict[str, Any]:
+def ask(
+    run: Run | Recipe | str | Path, what: str, runs_dir: str | Path | None = None, say: Say = _quiet, **arguments: Any
+) -> dict[str, Any]:
     """Ask the process beside this one, from any thread; it is started at the first question.
 
     Args:
+        run: a run, its id, name or folder; for rows, find and facts a recipe as well, whose text ``prepare`` prepares.
+        say: called with a line now and then while text is prepared.
         what: ``fill`` or ``generate``, or ``rows``, ``find`` or ``facts`` about the run's text. arguments: of the
             function in :mod:`workbench.scoring.ask`.
 
     Raises:
         RunError: it answers with an error.
     """
-    run = run if isinstance(run, Run) else Run(run, runs_dir)
-    found = _BESIDE.answer({"ask": what, "folder": str(run.folder.path), "arguments": arguments})
+    if isinstance(run, Recipe):
+        about = {"recipe": run.to_json()}
+    else:
+        about = {"folder": str((run if isinstance(run, Run) else Run(run, runs_dir)).folder.path)}
+    found = _BESIDE.answer({"ask": what, **about, "arguments": arguments}, say)
     if "error" in found:
         raise RunError(str(found["error"]))
     return found
@@ -146,7 +160,7 @@ class _Beside:
         self._process: subprocess.Popen[str] | None = None
         self._one_at_a_time = threading.Lock()
 
-    def answer(self, question: dict[str, Any]) -> dict[str, Any]:
+    def answer(self, question: dict[str, Any], say: Say) -> dict[str, Any]:
         with self._one_at_a_time:
             try:
                 process = self._running()
@@ -155,6 +169,9 @@ class _Beside:
                 process.stdin.write(json.dumps(question) + "\n")
                 process.stdin.flush()
                 line = process.stdout.readline()
+                while line.startswith('{"said"'):
+                    say(json.loads(line)["said"])
+                    line = process.stdout.readline()
             except BrokenPipeError:
                 line = ""
             except BaseException:

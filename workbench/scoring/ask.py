@@ -20,7 +20,7 @@ from workbench.base.errors import RunError, WorkbenchError, typed_line
 from workbench.models.export import run_tokenizer
 from workbench.recipes.recipe import Recipe
 from workbench.scoring.reader import Ids, Reader
-from workbench.seen.answers import facts_of, found_in, rows_of
+from workbench.seen.answers import facts_of, found_in, prepared, rows_of
 from workbench.store.checkpoints import checkpoints, step_of
 from workbench.store.folder import RunFolder
 from workbench.training.checkpoint import CheckpointError
@@ -213,17 +213,22 @@ _ASKED: dict[str, Callable[..., dict[str, Any]]] = {"fill": fill, "generate": ge
 _OF_ROWS: dict[str, Callable[..., dict[str, Any]]] = {"rows": rows_of, "find": found_in, "facts": facts_of}
 
 
-def answer(models: Models, question: Mapping[str, Any]) -> dict[str, Any]:
+def answer(
+    models: Models, question: Mapping[str, Any], say: Callable[[str], None] = lambda _line: None
+) -> dict[str, Any]:
     """Answer a question of :mod:`workbench.client.asking`; an error is an answer, ``{"error": text}``.
 
     Args:
-        question: ``ask``: fill or generate, or rows, find or facts; ``folder`` of the run; ``arguments`` of the
-            function.
+        question: ``ask``: fill or generate, or rows, find or facts; ``folder`` of the run, or for the last three
+            ``recipe`` as JSON; ``arguments`` of the function. ``prepare`` of a recipe prepares its text.
+        say: called with a line now and then while text is prepared.
     """
-    folder = RunFolder(Path(question["folder"]))
     try:
+        if question["ask"] == "prepare":
+            return prepared(Recipe.from_json(question["recipe"]), say)
+        folder = RunFolder(Path(question["folder"])) if "folder" in question else None
         if (of_rows := _OF_ROWS.get(question["ask"])) is not None:
-            return of_rows(folder, **question["arguments"])
+            return of_rows(folder or Recipe.from_json(question["recipe"]), **question["arguments"])
         return _ASKED[question["ask"]](models, folder, **question["arguments"])
     except (WorkbenchError, CheckpointError) as error:
         return {"error": str(error)}
@@ -240,8 +245,12 @@ def main() -> int:
     # What a library prints must not stand between two answers.
     sys.stdout = sys.stderr
     models = Models()
+
+    def tell(found: dict[str, Any]) -> None:
+        print(json.dumps(found), file=answers, flush=True)
+
     for line in sys.stdin:
-        print(json.dumps(answer(models, json.loads(line))), file=answers, flush=True)
+        tell(answer(models, json.loads(line), lambda said: tell({"said": said})))
     return 0
 
 

@@ -1,10 +1,11 @@
-"""Questions of the Data tab about a run's rows; its text stays open between them."""
+"""Questions of the Data tab about the rows of a run or recipe; its text stays open between them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from workbench.choices.data.data import Say
 from workbench.recipes.recipe import Recipe
 from workbench.seen.course import Course
 from workbench.seen.facts import facts
@@ -13,27 +14,32 @@ from workbench.seen.rows import Reader
 from workbench.store.folder import RunFolder
 
 MOST_READERS = 4
-"""Runs whose text stays open; the one that was asked longest ago goes first."""
+"""Runs and recipes whose text stays open; the one that was asked longest ago goes first."""
 
 
 class Readers:
-    """Readers of runs, each made once. Text that is not prepared here is not prepared for a page: that takes long."""
+    """Readers of runs and recipes, each made once."""
 
     def __init__(self) -> None:
-        self._open: dict[Path, Reader] = {}
+        self._open: dict[Path | str, Reader] = {}
 
-    def of(self, folder: RunFolder) -> Reader:
-        """Return the reader of a run as it stands now.
+    def of(self, subject: RunFolder | Recipe, say: Say | None = None) -> Reader:
+        """Return the reader of a run as it stands now, or of a recipe.
+
+        Args:
+            say: called with a line while text is prepared; None refuses text that is not prepared here: it takes long.
 
         Raises:
             DataError: its text is not prepared here, or is another one by now.
         """
-        reader = self._open.pop(folder.path, None)
+        key = subject.hash if isinstance(subject, Recipe) else subject.path
+        reader = self._open.pop(key, None)
         if reader is None:
-            reader = Reader(Recipe.load(folder.recipe), folder, None)
+            recipe, folder = (subject, None) if isinstance(subject, Recipe) else (Recipe.load(subject.recipe), subject)
+            reader = Reader(recipe, folder, say)
         else:
-            reader.course = Course(reader.recipe, folder)
-        self._open[folder.path] = reader
+            reader.course = Course(reader.recipe, reader.folder)
+        self._open[key] = reader
         while len(self._open) > MOST_READERS:
             self._open.pop(next(iter(self._open)))
         return reader
@@ -42,16 +48,21 @@ class Readers:
 _READERS = Readers()
 
 
-def rows_of(folder: RunFolder, step: int = 0, first: int = 0, rows: int = 4) -> dict[str, Any]:
+def rows_of(subject: RunFolder | Recipe, step: int = 0, first: int = 0, rows: int = 4) -> dict[str, Any]:
     """Return ``Rows`` as JSON; see :meth:`workbench.seen.rows.Reader.rows`."""
-    return _READERS.of(folder).rows(step, first, rows).to_dict()
+    return _READERS.of(subject).rows(step, first, rows).to_dict()
 
 
-def found_in(folder: RunFolder, text: str) -> dict[str, Any]:
+def found_in(subject: RunFolder | Recipe, text: str) -> dict[str, Any]:
     """Return ``Found`` as JSON; see :func:`workbench.seen.finding.find_text`."""
-    return find_text(_READERS.of(folder), text, rows=0).to_dict()
+    return find_text(_READERS.of(subject), text, rows=0).to_dict()
 
 
-def facts_of(folder: RunFolder) -> dict[str, Any]:
+def facts_of(subject: RunFolder | Recipe) -> dict[str, Any]:
     """Return facts about the text; see :func:`workbench.seen.facts.facts`."""
-    return facts(_READERS.of(folder))
+    return facts(_READERS.of(subject))
+
+
+def prepared(subject: Recipe, say: Say) -> dict[str, Any]:
+    """Prepare the text of a recipe and return facts about it; ``say`` is called with a line now and then."""
+    return facts(_READERS.of(subject, say))

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from workbench.choices.data.preparation import Preparation
-from workbench.choices.data.tokens import Vocabulary
+from workbench.choices.data.tokenizers.report import tokenizer_report
 from workbench.seen.rows import Reader
 
-# Shape legend: D documents, V ids of the vocabulary.
+# Shape legend: D documents.
 
-MOST_TOKENS = 20
-"""Tokens of the vocabulary that are named, of each kind."""
+MOST_POINTS = 60
+"""Steps at which the shares of a mixture are told."""
 
 
 def facts(reader: Reader) -> dict[str, Any]:
@@ -22,8 +22,9 @@ def facts(reader: Reader) -> dict[str, Any]:
 
     Returns:
         ``train`` and ``heldout`` (documents and tokens); ``lengths``: documents by length, ``[from, to, number]``, in
-        tokens; ``vocabulary``: ``size``, ``unused`` with some of them, ``frequent`` as ``[token, share]``;
+        tokens; ``tokenizer``: its report (:func:`~workbench.choices.data.tokenizers.report.tokenizer_report`);
         ``sources``: of a mixture, ``name``, ``documents``, ``tokens``, and what was ``read`` of each so far, in tokens;
+        ``shares``: ``[step, [share of each source]]``, of the tokens read since the step before, over the whole run;
         ``preparation``: reports of its steps (``preparation.json``).
     """
     prepared = reader.prepared
@@ -34,8 +35,9 @@ def facts(reader: Reader) -> dict[str, Any]:
         "name": reader.name,
         **{name: {"documents": store.documents, "tokens": store.tokens} for name, store in splits.items()},
         "lengths": lengths(np.diff(offsets_D1)),
-        "vocabulary": _vocabulary(reader, prepared.vocabulary, prepared.counts_V),
+        "tokenizer": tokenizer_report(prepared),
         "sources": _sources(reader),
+        "shares": shares(reader) if prepared.parts else [],
         "preparation": preparation["steps"],
         "steps": [reader.course.begun, reader.course.done, reader.course.last],
     }
@@ -54,20 +56,6 @@ def lengths(length_D: np.ndarray) -> list[list[int]]:
     return [[1 << power, (2 << power) - 1, int(counts[power])] for power in range(least, len(counts))]
 
 
-def _vocabulary(reader: Reader, vocabulary: Vocabulary, counts_V: np.ndarray) -> dict[str, Any]:
-    ordinary_V = np.arange(len(counts_V)) < vocabulary.used
-    ordinary_V[[*vocabulary.special, vocabulary.unk]] = False
-    unused = np.flatnonzero(ordinary_V & (counts_V == 0))
-    frequent = [token for token in np.argsort(-counts_V, kind="stable").tolist() if ordinary_V[token]][:MOST_TOKENS]
-    whole = max(1, int(counts_V[ordinary_V].sum()))
-    return {
-        "size": vocabulary.used,
-        "unused": len(unused),
-        "unused_tokens": [reader.text(token) for token in unused[:MOST_TOKENS].tolist()],
-        "frequent": [[reader.text(token), round(int(counts_V[token]) / whole, 6)] for token in frequent],
-    }
-
-
 def _sources(reader: Reader) -> list[dict[str, Any]]:
     offsets_D1 = reader.prepared.train.offsets_D1
     read = reader.order.read(reader.order.first_sample(reader.course.tokens))
@@ -80,3 +68,21 @@ def _sources(reader: Reader) -> list[dict[str, Any]]:
         }
         for name, part in reader.prepared.parts.items()
     ]
+
+
+def shares(reader: Reader, most: int = MOST_POINTS) -> list[tuple[int, list[float]]]:
+    """Return the share of each source in what is read, ``(step, shares)``: of the steps since the point before.
+
+    Args:
+        reader: of a mixture. most: points, spread evenly over the steps that were taken and those to come.
+    """
+    steps = reader.course.steps()
+    places = np.unique(np.linspace(0, len(steps.step_S) - 1, most + 1).astype(np.int64))
+    before, found = None, []
+    for place in places[: len(steps.step_S)].tolist():
+        read = reader.order.read(reader.order.first_sample(int(steps.tokens_S[place])))
+        tokens = np.array([read[f"data.tokens/{name}"] for name in reader.prepared.parts])
+        if before is not None and (new := tokens - before).sum() > 0:
+            found.append((int(steps.step_S[place]), np.round(new / new.sum(), 4).tolist()))
+        before = tokens
+    return found

@@ -31,6 +31,8 @@ STYLE = (
     + f".wb-rows .wb-next{{border-bottom:2px dotted {MARKS['next'].colour}}}"
 )
 
+SIDES = "Before ? and \u2260 stands the token that the model reads, behind it the true one."
+
 
 def rows_html(rows: Mapping[str, Any]) -> str:
     """Return rows as HTML, everything from text and names escaped.
@@ -40,14 +42,13 @@ def rows_html(rows: Mapping[str, Any]) -> str:
     """
     found = rows["rows"]
     notes = "".join(f"<p class='wb-quiet'>{escape(note)}.</p>" for note in rows["notes"])
-    legend = "; ".join(
-        f"<b>{mark} {MARKS[mark].sign}</b> {escape(MARKS[mark].words)}"
-        for mark in MARKS
-        if mark != "read" and any(mark in row["marks"] for row in found)
-    )
+    marks = [mark for mark in MARKS if mark != "read" and any(mark in row["marks"] for row in found)]
+    legend = "; ".join(f"<b>{mark} {MARKS[mark].sign}</b> {escape(MARKS[mark].words)}" for mark in marks)
+    sides = f" {SIDES}" if {"masked", "replaced"} & {*marks} else ""
     return (
         f"<style>{STYLE}</style><div class='wb-rows'><p>{escape(headline(rows))}</p>"
-        f"<p class='wb-quiet'>{legend}. A box is a token, a dotted left edge continues a word, a bar is a document.</p>"
+        f"<p class='wb-quiet'>{legend}.{sides} A box is a token, a dotted left edge continues a word, a bar is a "
+        "document.</p>"
         f"{notes}{''.join(map(row_html, found))}</div>"
     )
 
@@ -167,13 +168,14 @@ def _listed(steps: Sequence[str], total: int, most: int = 8) -> str:
 
 
 def rows_text(rows: Mapping[str, Any]) -> str:
-    """Return rows as text: ``[MASK]?true``, ``other\u2260true``, ``same=``."""
+    """Return rows as text: ``[MASK]?true``, ``other\u2260true`` (read, then true), ``same=``."""
     lines = [headline(rows), *rows["notes"]]
     for row in rows["rows"]:
         lines += ["", row_line(row)]
         lines += [f"  {piece_line(piece)}\n    {_words(row, piece)}" for piece in row["pieces"]]
     signs = {mark for row in rows["rows"] for mark in row["marks"]} - {"read", "next"}
     lines += ["", *(f"{MARKS[mark].sign} {MARKS[mark].words}" for mark in MARKS if mark in signs)]
+    lines += [SIDES] if {"masked", "replaced"} & signs else []
     return plain_lines("\n".join(lines).rstrip())
 
 

@@ -141,6 +141,17 @@ QUANTITIES = (
     ),
     Quantity("objective.phase", "phase of the objective", "number of the objective that is trained, counted from 1"),
     Quantity("objective.causal_share", "share of causal rows", "of the rows of a step, and of its loss"),
+    Quantity("objective.mask_rate", "mask rate", "share of the tokens that are to be predicted", unit="%"),
+    Quantity("objective.sentence_weight", "weight of sentences", "factor of their part of the loss"),
+    Quantity("objective.further_weight", "weight of further tokens", "factor of their part of the loss"),
+    Quantity("objective.main_weight", "weight of the main network", "factor of its part of the loss"),
+    Quantity("objective.keep", "share of labels that count", "of those of each row, the ones learned from", unit="%"),
+    Quantity("every_token_loss", "loss of every token", "also over the tokens that are not learned from", unit="nats"),
+    Quantity("depth.theta", "keep probability of the last layer", "with which it runs in a micro-batch"),
+    Quantity("depth.path", "path length", "share of the layers that run on average", unit="%"),
+    Quantity("depth.share", "share of frozen layers", "of all layers, counted from the embedding", unit="%"),
+    Quantity("data.epochs", "epochs", "passes over the training text so far"),
+    Quantity("data.order.open", "open share of the text", "the documents that rows are drawn from so far", unit="%"),
     Quantity(
         "generator_loss",
         "generator's loss",
@@ -256,8 +267,8 @@ def scalar(name: str) -> Quantity:
     """Return the declaration of a scalar; a scheduled knob without one goes by its path in the recipe.
 
     Example:
-        >>> scalar("lr").label, scalar("memory_gib").label, scalar("depth.theta").label
-        ('learning rate', 'peak memory (GiB)', 'depth.theta')
+        >>> scalar("lr").label, scalar("memory_gib").label, scalar("depth.own_knob").label
+        ('learning rate', 'peak memory (GiB)', 'depth.own_knob')
     """
     of, _, part = name.partition("/")
     if part and of in OF_PARTS:

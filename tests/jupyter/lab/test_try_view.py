@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from tests.corpus import CYCLE
 from tests.jupyter.messages import hear, say
+from tests.seen.test_rows import written
 from tests.tiny_runs import tiny_recipe, wait_until
 from workbench.client.asking import fill, generate
 from workbench.client.fork_point import steps_of
@@ -19,6 +22,7 @@ from workbench.client.run import Run
 from workbench.jupyter.lab import try_view
 from workbench.jupyter.lab.lab import Lab
 from workbench.jupyter.lab.try_view import TryView, spread
+from workbench.seen.asked import rows
 
 pytestmark = pytest.mark.process
 TEXT, PROMPT = "the [MASK] of the house", "the house"
@@ -134,3 +138,24 @@ def test_rows_are_shown_where_no_server_tells(view: TryView, runs: list[Run], mo
     answers = {each["read"]: each for each in heard}
     assert answers[0]["rows"][0]["step"] == 3
     assert "beyond the last, which is 3" in answers[1]["error"]
+
+
+def test_a_composed_recipe_shows_its_rows_once_its_text_is_prepared(
+    runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = written(tmp_path / "other.jsonl", [f"{' '.join(CYCLE)} {n}" for n in range(60)])
+    recipe = tiny_recipe(other, steps=40, name="composed")
+    view = TryView(composed=lambda: recipe)
+    view.compose()
+    _ = view.model_id
+    heard = hear(view, monkeypatch)
+    for read, (what, query) in enumerate((("facts", {}), ("prepare", {}), ("rows", {"step": 39}))):
+        say(view, {"read": read, "run": "", "what": what, "query": query})
+    wait_until(lambda: [each["read"] for each in heard if "said" not in each] == [0, 1, 2], what="the answers")
+    view.close()
+    assert any("turning the text into tokens" in each.get("said", "") for each in heard)
+    heard = [each for each in heard if "said" not in each]
+    assert view.recipe == {"name": "composed", "hash": recipe.hash}
+    assert "not prepared yet" in heard[0]["unprepared"]
+    assert heard[1]["steps"] == [0, 0, 40]
+    assert heard[2]["rows"] == json.loads(json.dumps(rows(recipe, 39, say=lambda line: None).to_dict()["rows"]))

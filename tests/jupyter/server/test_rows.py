@@ -26,7 +26,7 @@ def test_the_server_says_what_a_run_reads(server: Server, corpus: Path) -> None:
     facts = server.client.get(f"{at}/facts").json
     assert facts["steps"] == [0, 3, 3]
     assert sum(number for _, _, number in facts["lengths"]) == facts["train"]["documents"]
-    assert facts["vocabulary"]["frequent"][0][1] > 0.01
+    assert facts["tokenizer"]["commonest"][0]["count"] > 0.01 * facts["train"]["tokens"]
     assert "beyond the last, which is 2" in server.client.get(f"{at}/rows", step=9).json["error"]
     assert server.client.get(f"{at}/find", text="x" * 501).status == 400
     assert server.client.get(f"{at}/rows", step=-1).status == 400

@@ -59,8 +59,7 @@ _PARTS = ("composer", "forecast", "table", "launch_button", "race_button", "race
 class Lab(ipywidgets.Box):
     """Compose, launch, watch, steer and compare runs from one cell.
 
-    The Lab holds no run: a launched one is a process of its own, and the table shows what the runs folder says, so a
-    restarted kernel needs nothing but ``wb.Lab()`` again.
+    The Lab holds no run: a launched one is a process of its own, so a restarted kernel needs just ``wb.Lab()`` again.
 
     Args:
         recipe: what the composer starts from; the preset ``fast`` by default.
@@ -199,7 +198,7 @@ class Lab(ipywidgets.Box):
         )  # fmt: skip
         self.monitor = Monitor([], example=self._example, edit=self.edit)
         self.experiments = LabExperiments(self.table, self._put)
-        self.try_view = TryView(pinned=self._keep)
+        self.try_view = TryView(self._keep, lambda: self.composer.recipe)
         # Figures that are opened from its plots stand below them.
         watched = [self.experiments, self.try_view, self.monitor, self.monitor.figures.output]
         self._watch = light(ipywidgets.VBox, watched)
@@ -339,6 +338,7 @@ class Lab(ipywidgets.Box):
         self.race_button.disabled = point is not None or bool(self.composer.hindrance)
         raced = "train it and a baseline on several seeds, and learn whether it is better"
         self.race_button.tooltip = f"not now: {why}" if why else raced
+        self.try_view.compose()
         self._keep()
         if self._displayed:
             ahead = self.forking.ahead(recipe)

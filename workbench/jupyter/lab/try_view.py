@@ -11,6 +11,8 @@ from typing import Any
 
 import traitlets
 
+from workbench.base.text import duration_words
+from workbench.choices.data.prepare import is_prepared, usual_seconds
 from workbench.client.asking import ask, fill, generate
 from workbench.client.fork_point import steps_of
 from workbench.client.run import Run
@@ -18,6 +20,7 @@ from workbench.client.titles import titles
 from workbench.jupyter.bundles import BundledWidget, code, style
 from workbench.jupyter.light_widgets import Light
 from workbench.jupyter.steering import place_of
+from workbench.recipes.recipe import Recipe
 
 MASK = "[MASK]"
 MOST_PINNED = 3
@@ -40,8 +43,10 @@ class TryView(Light, BundledWidget):
 
     Args:
         pinned: called when other sentences are pinned.
+        composed: returns the recipe as it stands in the form, None where it is none.
 
     Attributes:
+        recipe: ``name`` and ``hash`` of what is composed, whose rows can be seen before it is a run; else empty.
         runs: those that can be asked: ``id``, ``name``, ``steps`` of their checkpoints, ``served``: name at the server.
         chosen: ids of those that are asked, one or two.
         shown: it stands in the place of the curves.
@@ -52,13 +57,17 @@ class TryView(Light, BundledWidget):
     _code = code("try")
     _css = style("try")
 
+    recipe = traitlets.Dict().tag(sync=True)
     runs = traitlets.List(traitlets.Dict()).tag(sync=True)
     chosen = traitlets.List(traitlets.Unicode()).tag(sync=True)
     shown = traitlets.Bool().tag(sync=True)
     pinned = traitlets.List(traitlets.Unicode(), maxlen=MOST_PINNED).tag(sync=True)
     over = traitlets.List(traitlets.Dict()).tag(sync=True)
 
-    def __init__(self, pinned: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, pinned: Callable[[], None] = lambda: None, composed: Callable[[], Recipe | None] = lambda: None
+    ) -> None:
+        self._composed = composed
         self._held: dict[str, Run] = {}
         self._told: dict[tuple[str, str], dict[int, Row | None]] = {}
         """By run and text; None: it is being asked."""
@@ -74,6 +83,11 @@ class TryView(Light, BundledWidget):
         self.on_msg(self._heard)
         self.observe(lambda _change: self.look(), names=["shown", "chosen", "pinned"])
         self.observe(lambda _change: pinned(), names="pinned")
+
+    def compose(self) -> None:
+        """Take note of what is composed now."""
+        recipe = self._composed()
+        self.recipe = {} if recipe is None else {"name": recipe.name, "hash": recipe.hash}
 
     def offer(self, runs: Sequence[Run]) -> None:
         """Let these runs be asked; of two, the second stands beside the first."""
@@ -134,12 +148,15 @@ class TryView(Light, BundledWidget):
                 self.send({"answered": ask, "place": place} | _answer(run, message["text"], step, message))
 
     def _read_rows(self, read: int, message: Mapping[str, Any]) -> None:
-        """Answer a question about the rows of a run."""
-        run = self._held.get(str(message.get("run")))
-        if run is None or message.get("what") not in ("rows", "find", "facts") or self.comm is None:
+        """Answer a question about the rows of a run or, where it names none, of what is composed."""
+        subject = self._held.get(message["run"]) if message.get("run") else self._composed()
+        what = message.get("what")
+        if subject is None or what not in ("rows", "find", "facts", "prepare") or self.comm is None:
             return
         try:
-            found = ask(run, message["what"], **message["query"])
+            found = _unprepared(subject, what) or ask(
+                subject, what, say=lambda line: self.send({"read": read, "said": line}), **message["query"]
+            )
         except Exception as error:  # the page is where the user looks
             found = {"error": str(error) or type(error).__name__}
         self.send({"read": read} | found)
@@ -182,6 +199,15 @@ class TryView(Light, BundledWidget):
         if self._worker is None:
             self._worker = threading.Thread(target=_work, args=(self._todo,), name="workbench-try", daemon=True)
             self._worker.start()
+
+
+def _unprepared(subject: Run | Recipe, what: str) -> dict[str, Any]:
+    """Return what a page asks its user where the text of a recipe is not prepared yet; else nothing."""
+    if isinstance(subject, Run) or what == "prepare" or is_prepared(subject.data):
+        return {}
+    seconds = usual_seconds(subject.data)
+    known = "" if seconds is None else f"; it took {duration_words(seconds)} here the last time"
+    return {"unprepared": f"the text of this recipe is not prepared yet: read, split and turned into tokens{known}"}
 
 
 def served(run: Run) -> str:

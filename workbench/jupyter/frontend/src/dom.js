@@ -70,6 +70,14 @@ export function dropdown(label, choose) {
   return { node: select, set };
 }
 
+/** A node of a drawing. */
+export function svg(tag, attributes, ...inside) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...inside);
+  return node;
+}
+
 /** Brings a node into sight, smoothly unless the system asks for calm. */
 export function bringUp(node, block) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -1,21 +1,13 @@
 import "./curve_editor.css";
 
-import { el } from "../dom.js";
+import { el, svg } from "../dom.js";
 import { brief, clamp, heightAt, keyed, line, numeral, placeWords, reaches, snapped, ticks, valueWords } from "./curve_geometry.js";
 
 // A schedule as a curve (trait `picture`). The points of a `points` schedule can be moved: the page shows its own points
 // at once, sends them when the hand rests, and goes by them until the kernel's picture has heard that turn.
-const SPACE = "http://www.w3.org/2000/svg";
 const EDGE = { left: 40, right: 14, top: 12, bottom: 32 };
 const REST_MS = 150;
 const MOST = 64;
-
-function svg(tag, attributes, text) {
-  const node = document.createElementNS(SPACE, tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
 
 class Editor {
   constructor(model, root) {

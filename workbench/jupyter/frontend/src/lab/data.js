@@ -1,10 +1,15 @@
 // The Data tab: rows of any step as the model sees them, a text traced to its steps, and facts about the text.
 
-import { dropdown, el, say } from "../dom.js";
+import { dropdown, el, say, svg } from "../dom.js";
 import { percent, whole } from "../format.js";
+import { markOf } from "../palette.js";
 
 const ROWS = 4;
+/** The run that is none: what is composed. */
+const COMPOSED = "";
 const WORKING = "asking… the first question opens the text, which takes seconds";
+const PREPARING = "preparing the text… other questions wait until it is done";
+const SIDES = "Before ? and \u2260 stands the token that the model reads, behind it the true one. ";
 /** By mark: its sign and its meaning (workbench/choices/objectives/preview.py). */
 export const MARKS = {
   masked: ["?", "hidden, to be predicted"],
@@ -76,6 +81,37 @@ function bars(label, unit, rows) {
   return el("table", { class: "lab-try-words", "aria-label": label }, el("tbody", {}, ...body));
 }
 
+/** Shares of the sources over the steps: `[step, [share]]`, stacked; colours are told with the names, in the order of the stack. */
+function sharesNodes(names, shares) {
+  const [width, height] = [600, 90];
+  const last = shares.length - 1;
+  const x = (i) => (width * i) / Math.max(1, last);
+  const below = (row, place) => row.slice(0, place).reduce((sum, share) => sum + share, 0);
+  const line = (place) => shares.map(([, row], i) => `${x(i).toFixed(1)},${(height * (1 - below(row, place))).toFixed(1)}`);
+  const area = (place) => svg("polygon", { fill: markOf(place).stroke, points: [...line(place), ...line(place + 1).reverse()].join(" ") });
+  const at = (i, place) => `${percent(shares[i][1][place])} at step ${whole(shares[i][0])}`;
+  const told = (place) => `${at(0, place)}, ${at(last, place)}`;
+  const picture = el("div", { class: "lab-data-shares", role: "img", "aria-label": `share of each source over the steps: ${names.map((name, place) => `${name} ${told(place)}`).join("; ")}` });
+  picture.append(svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" }, ...names.map((_, place) => area(place))));
+  const key = names.map((name, place) => el("li", {}, el("span", { class: "lab-data-key", style: `background: ${markOf(place).stroke}`, "aria-hidden": "true" }), ` ${name}: ${told(place)}`));
+  return [el("p", { text: "share of what is read, from the first step to the last; from the bottom up:" }), picture, el("ul", { class: "lab-data-keys" }, ...key)];
+}
+
+function tokenizerNodes({ vocabulary, train, heldout, longest, commonest, unused }) {
+  const known = (number, form) => (number === null ? "not known" : form(number));
+  const two = (number) => number.toFixed(2);
+  const measures = [["tokens per word", "tokens_per_word", two], ["bytes per token", "bytes_per_token", two], ["tokens per byte", "tokens_per_byte", (number) => number.toFixed(3)], ["unknown tokens", "unknown_share", percent]];
+  const rows = measures.map(([title, name, form]) => [title, known(train[name], form), known(heldout[name], form)]);
+  const listed = (title, entries) => (entries.length ? [el("p", { text: `${title}: ${entries.map(({ text }) => `'${text}'`).join(" ")}` })] : []);
+  return [
+    el("p", { text: `${whole(vocabulary.used)} of ${whole(vocabulary.ids)} entries occur in the training text, ${percent(vocabulary.unused_share)} do not` }),
+    table("tokenizer on this text", ["", "training text", "held-out text"], rows, [1, 2]),
+    bars("most frequent tokens", percent, commonest.map(({ text, count }) => [text, count / train.tokens])),
+    ...listed("longest entries", longest),
+    ...listed("unused entries, the last first", unused),
+  ];
+}
+
 function preparationNodes(steps) {
   if (!steps.length) return [el("p", { text: "no preparation steps: the text is as it was read" })];
   const rows = steps.map((step) => [step.kind, whole(step.documents_in), whole(step.removed), percent(step.removed_share), Object.entries(step.reasons).map(([why, n]) => `${why} ${whole(n)}`).join(", ")]);
@@ -90,8 +126,8 @@ function preparationNodes(steps) {
 /** The panel of the tab; `ask(run, what, query)` resolves to an answer, with `error` where there is none. */
 export class DataPanel {
   constructor(ask) {
-    Object.assign(this, { ask, asked: 0, run: "", runs: [], steps: [0, 0, 0] });
-    this.picker = dropdown("run whose rows are shown", (id) => this.choose(id));
+    Object.assign(this, { ask, asked: 0, run: null, picked: false, runs: [], hash: "", steps: [0, 0, 0] });
+    this.picker = dropdown("run or recipe whose rows are shown", (id) => this.choose(id, null, false, true));
     this.number = el("input", { type: "number", min: "0", value: "0", "aria-label": "step", title: "counted from 0, by the steps taken before it; past or future", on: { change: () => this.go(this.number.valueAsNumber) } });
     this.slider = el("input", { type: "range", min: "0", max: "0", step: "1", value: "0", "aria-label": "step of the run", on: { input: () => (this.number.value = this.slider.value), change: () => this.go(Number(this.slider.value)) } });
     const turn = (text, label, by) => el("button", { type: "button", text, "aria-label": label, title: label, on: { click: () => by() } });
@@ -104,32 +140,39 @@ export class DataPanel {
     entered(this.number, () => this.go(this.number.valueAsNumber));
     const line = el("div", { class: "lab-try-line" }, this.field, el("button", { type: "button", class: "lab-try-ask", text: "Find", on: { click: () => this.find() } }));
     this.said = el("p", { class: "lab-try-said", role: "status" });
+    this.prepare = el("button", { type: "button", text: "Prepare the text", hidden: true, on: { click: () => this.choose(COMPOSED, this.step, true) } });
     this.found = el("div", { class: "lab-data-found" });
     this.rows = el("div", { class: "lab-data-rows" });
     this.facts = el("div", { class: "lab-data-facts" });
-    this.node = el("div", { class: "lab-try-panel", role: "tabpanel", "aria-label": "Data" }, this.picker.node, steps, line, this.said, this.found, this.rows, this.more, this.facts);
+    this.node = el("div", { class: "lab-try-panel", role: "tabpanel", "aria-label": "Data" }, this.picker.node, steps, line, this.said, this.prepare, this.found, this.rows, this.more, this.facts);
     this.step = this.first = 0;
   }
 
-  /** @param {object[]} runs with `id` and `name`. @param {boolean} shown */
-  draw(runs, shown) {
-    this.runs = runs;
-    if (!runs.some(({ id }) => id === this.run)) this.run = "";
-    this.picker.set(runs.map(({ id, name }) => [id, name]), this.run || runs[0]?.id);
-    if (shown && !this.run && runs.length) this.choose(runs[0].id);
+  /** @param {object[]} runs with `id` and `name`. @param {{name: string, hash: string}} recipe that is composed, or an empty object. @param {boolean} shown */
+  draw(runs, recipe, shown) {
+    const subjects = [...runs.map(({ id, name }) => [id, name]), ...(recipe.hash ? [[COMPOSED, `as composed: ${recipe.name}`]] : [])];
+    if (!subjects.some(([id]) => id === this.run)) this.run = null;
+    this.picker.set(subjects, this.run ?? subjects[0]?.[0]);
+    if (!shown || !subjects.length) return;
+    const edited = this.run === COMPOSED && recipe.hash !== this.hash;
+    this.hash = recipe.hash;
+    const first = subjects[0][0];
+    if (this.run === null || (this.run === COMPOSED && first !== COMPOSED && !this.picked)) this.choose(first, null, false, false);
+    else if (edited) this.choose(COMPOSED, this.step);
   }
 
-  async choose(id) {
-    this.run = id;
-    this.found.replaceChildren();
-    for (const each of [this.rows, this.facts]) each.replaceChildren();
-    const facts = await this.#asked("facts", {});
+  /** Shows a run at its newest step, or at another one that it has; `picked` by the user, it stays when others come. */
+  async choose(id, step = null, prepare = false, picked = this.picked) {
+    Object.assign(this, { run: id, picked });
+    for (const each of [this.found, this.rows, this.facts]) each.replaceChildren();
+    const facts = await this.#asked(prepare ? "prepare" : "facts", {}, prepare ? PREPARING : WORKING);
     if (!facts) return;
     this.steps = facts.steps;
-    this.slider.min = this.number.min = String(facts.steps[0]);
-    this.slider.max = this.number.max = String(lastStep(facts.steps));
+    const [first, last] = [facts.steps[0], lastStep(facts.steps)];
+    this.slider.min = this.number.min = String(first);
+    this.slider.max = this.number.max = String(last);
     this.#facts(facts);
-    await this.go(Math.max(facts.steps[0], facts.steps[1] - 1));
+    await this.go(step !== null && first <= step && step <= last ? step : Math.max(first, facts.steps[1] - 1));
   }
 
   async go(step, first = 0) {
@@ -139,11 +182,12 @@ export class DataPanel {
     Object.assign(this, { step, first });
     this.number.value = this.slider.value = String(step);
     this.slider.setAttribute("aria-valuetext", `step ${whole(step)}`);
-    const tense = answer.past ? "has read" : "will read";
+    const tense = this.run === COMPOSED ? "the recipe as composed would read" : `the run ${answer.past ? "has read" : "will read"}`;
     const marks = Object.entries(MARKS).filter(([mark]) => answer.rows.some((row) => row.marks.includes(mark)));
-    const head = `the run ${tense} ${whole(answer.batch)} rows of ${whole(answer.length)} tokens at step ${whole(step)}, after ${whole(answer.tokens)} tokens (${answer.epochs.toFixed(2)} epochs)`;
+    const head = `${tense} ${whole(answer.batch)} rows of ${whole(answer.length)} tokens at step ${whole(step)}, after ${whole(answer.tokens)} tokens (${answer.epochs.toFixed(2)} epochs)`;
     const legend = marks.map(([mark, [sign, words]]) => `${mark} ${sign} ${words}`).join("; ");
-    this.rows.replaceChildren(el("p", { text: head }), el("p", { class: "lab-data-quiet", text: `${legend}. A box is a token, a dotted left edge continues a word, a bar is a document.` }), ...answer.notes.map((note) => el("p", { class: "lab-data-quiet", text: note })), ...answer.rows.map(rowNode));
+    const sides = marks.some(([mark]) => mark === "masked" || mark === "replaced") ? SIDES : "";
+    this.rows.replaceChildren(el("p", { text: head }), el("p", { class: "lab-data-quiet", text: `${legend}. ${sides}A box is a token, a dotted left edge continues a word, a bar is a document.` }), ...answer.notes.map((note) => el("p", { class: "lab-data-quiet", text: note })), ...answer.rows.map(rowNode));
     const [earlier, later] = this.more.children;
     earlier.disabled = first === 0;
     later.disabled = first + ROWS >= answer.batch;
@@ -165,27 +209,30 @@ export class DataPanel {
     this.found.replaceChildren(el("p", { text: head }), el("ul", {}, ...removed, ...places));
   }
 
-  #facts({ train, heldout, lengths, vocabulary, sources, preparation }) {
+  #facts({ train, heldout, lengths, tokenizer, sources, shares, preparation }) {
     const group = (title, ...nodes) => el("details", {}, el("summary", { text: title }), ...nodes);
-    const unused = vocabulary.unused ? `${whole(vocabulary.unused)} of ${whole(vocabulary.size)} tokens stand nowhere in the training text: ${vocabulary.unused_tokens.join(" ")}${vocabulary.unused > vocabulary.unused_tokens.length ? " …" : ""}` : `all ${whole(vocabulary.size)} tokens stand somewhere in the training text`;
-    const parts = sources.length ? [group("Sources", table("sources", ["source", "documents", "tokens", "read so far"], sources.map((each) => [each.name, whole(each.documents), whole(each.tokens), whole(each.read)]), [1, 2, 3]))] : [];
+    const read = sources.map((each) => [each.name, whole(each.documents), whole(each.tokens), whole(each.read)]);
+    const over = shares.length ? sharesNodes(sources.map(({ name }) => name), shares) : [];
+    const parts = sources.length ? [group("Sources", table("sources", ["source", "documents", "tokens", "read so far"], read, [1, 2, 3]), ...over)] : [];
     this.facts.replaceChildren(
       el("p", { text: `${whole(train.documents)} documents with ${whole(train.tokens)} tokens to train on, ${whole(heldout.documents)} with ${whole(heldout.tokens)} held out` }),
       group("Removed in preparation, and why", ...preparationNodes(preparation)),
       group("Lengths of documents", bars("documents by length in tokens", whole, lengths.map(([from, to, number]) => [`${whole(from)} to ${whole(to)} tokens`, number]))),
-      group("Vocabulary", el("p", { text: unused }), bars("most frequent tokens", percent, vocabulary.frequent)),
+      group("Tokenizer", ...tokenizerNodes(tokenizer)),
       ...parts,
     );
   }
 
   /** An answer, or null where there is none or another question was asked meanwhile. */
-  async #asked(what, query) {
+  async #asked(what, query, working = WORKING) {
     const asked = (this.asked += 1);
-    this.tell(WORKING);
+    this.tell(working);
+    this.prepare.hidden = true;
     const answer = await this.ask(this.run, what, query);
     if (asked !== this.asked) return null;
-    this.tell(answer.error ?? "", Boolean(answer.error));
-    return answer.error ? null : answer;
+    this.tell(answer.error ?? answer.unprepared ?? "", Boolean(answer.error));
+    this.prepare.hidden = !answer.unprepared;
+    return answer.error || answer.unprepared ? null : answer;
   }
 
   tell(text, bad = false) {

@@ -20,7 +20,7 @@ const KNOBS = [
   ["seed", "seed", 0, { min: "0", step: "1" }],
 ];
 const HINTS = { temperature: "0 takes the likeliest token, 1 draws as the model says", top_k: "draw among so many tokens; 0 for all", seed: "the same seed gives the same text", tokens: "of the continuation, at most" };
-const CHANGES = ["runs", "chosen", "shown", "pinned", "over"].map((name) => `change:${name}`).join(" ");
+const CHANGES = ["recipe", "runs", "chosen", "shown", "pinned", "over"].map((name) => `change:${name}`).join(" ");
 
 /** A probability in words. */
 export function percent(chance) {
@@ -96,9 +96,9 @@ class Try {
     // Another page of the same Lab counts its own questions.
     Object.assign(this, { model, host, asked: Math.floor(2 ** 30 * Math.random()), wanted: null });
     const tab = (text, title) => el("button", { type: "button", role: "tab", text, title, on: { click: () => this.open(text) } });
-    this.tabs = [tab("Watch", "curves of the watched runs"), tab("Try", "ask the watched models"), tab("Data", "rows as the watched models see them")];
+    this.tabs = [tab("Watch", "curves of the watched runs"), tab("Try", "ask the watched models"), tab("Data", "rows as the watched models, and the one that is composed, see them")];
     const list = el("div", { class: "lab-tabs", role: "tablist", "aria-label": "curves or questions" }, ...this.tabs);
-    this.settle = roving(list, () => this.tabs);
+    this.settle = roving(list, () => this.tabs.filter(({ hidden }) => !hidden));
     this.field = el("input", { type: "text", class: "lab-try-field", "aria-label": "sentence", placeholder: `The ${MASK} sat on the mat.`, autocomplete: "off", spellcheck: "false", on: { input: () => this.typed() } });
     const mask = el("button", { type: "button", text: MASK, title: "Put a [MASK] where the cursor stands: the model fills it", on: { click: () => this.insert() } });
     this.knobs = KNOBS.map(([name, label, value, more]) => [name, el("input", { type: "number", value: String(value), "aria-label": label, title: HINTS[name], ...more })]);
@@ -151,14 +151,15 @@ class Try {
   }
 
   draw() {
-    const [runs, chosen, shown, pinned] = ["runs", "chosen", "shown", "pinned"].map((name) => this.model.get(name));
+    const [recipe, runs, chosen, shown, pinned] = ["recipe", "runs", "chosen", "shown", "pinned"].map((name) => this.model.get(name));
     const there = runs.length > 0;
-    const open = this.reading ? 2 : Number(shown);
-    this.host.classList.toggle("lab-trying", open > 0 && there);
-    this.host.hidden = !there;
+    const open = this.reading ? 2 : Number(shown && there);
+    this.host.classList.toggle("lab-trying", open > 0);
+    this.host.hidden = !there && !recipe.hash;
+    this.tabs[1].hidden = !there;
     this.panel.hidden = open !== 1;
     this.data.node.hidden = open !== 2;
-    this.data.draw(runs, open === 2);
+    this.data.draw(runs, recipe, open === 2);
     for (const [i, tab] of this.tabs.entries()) tab.setAttribute("aria-selected", String(open === i));
     this.settle();
     this.places.forEach((place, at) => place.draw(at ? runs.filter(({ id }) => id !== chosen[0]) : runs, chosen[at] ?? ""));
@@ -238,8 +239,12 @@ class Try {
     if (this.wanted) this.ask();
   }
 
-  hear({ answered, place, error, read, ...answer }) {
+  hear({ answered, place, error, read, said, ...answer }) {
     if (this.answers.has(read)) {
+      if (said) {
+        this.data.tell(said);
+        return;
+      }
       this.answers.get(read)({ ...answer, ...(error ? { error } : {}) });
       this.answers.delete(read);
       return;
