@@ -240,7 +240,8 @@ def _supervise(
     way: GivingWay,
 ) -> int:
     nodes = given or Nodes(processes=Needs.of(folder, {}).processes)
-    kills_before, logs_before = _out_of_memory_kills(), [_size(folder.log_of(rank)) for rank in range(nodes.size)]
+    kills_before, began = _out_of_memory_kills(), read_state(folder).step
+    logs_before = [_size(folder.log_of(rank)) for rank in range(nodes.size)]
     try:
         if given and (why := _meet(folder, nodes)):
             return _end_unbegun(folder, why)
@@ -265,16 +266,17 @@ def _supervise(
     lost = nodes.end() or (lost if nodes.failed is None else "")
     if way.why and end.code and not left():
         return way.write(lock)
-    if lost and end.code and nodes.again:
-        way.why = lost
-        return way.write(lock)
     rank, code, on = nodes.failed or (*(end.failed or (0, end.code)), "")
     who = f"process {rank} of {nodes.size}{on}" if nodes.size > 1 else "the trainer"
     try:
         no_memory = code == -signal.SIGKILL and not on and _out_of_memory_kills() > kills_before
         why = _ABANDONED if left() else why_ended(code, no_memory, has_checkpoint(folder.checkpoints), who)
-        if lost:
-            why = f"{lost}."
+        why = f"{lost}." if lost else why
+        taken_away = end.code and not no_memory and (lost or code == -signal.SIGKILL)
+        # What dies before its first step would do so on other nodes, too.
+        if nodes.again and taken_away and read_state(folder).step > began:
+            way.why = why
+            return way.write(lock)
         words = tail(folder.log_of(rank), _LOG_LINES, logs_before[rank])
         _record_end(folder, lock, end.code, why, words, repeats=no_memory and not end.abandoned)
     except OSError as error:
