@@ -86,7 +86,8 @@ def trained(ranks: Ranks, fields: Mapping[str, Any], steps: int = 10, begin: Map
         fields: of the recipe. begin: what an earlier call returned, to go on from; None for the beginning.
 
     Returns:
-        ``losses``, ``weights`` and ``optimizer`` by name, as numpy; with what else a checkpoint holds.
+        ``losses``, ``weights`` and ``optimizer`` by name, as numpy; ``held``, bytes of moments after the last step;
+        and what else a checkpoint holds.
     """
     recipe = Recipe(**fields)
     engine = recipe.engine()
@@ -105,7 +106,11 @@ def trained(ranks: Ranks, fields: Mapping[str, Any], steps: int = 10, begin: Map
     told: list[dict[str, float]] = []
     take = training.recorder.take
 
+    held = 0
+
     def kept(record: Any) -> None:
+        nonlocal held
+        held = sum(x.nbytes for state in training.optimizer.state.values() for x in state.values() if x.ndim)
         losses.append(float(record.loss))
         told.append(dict(record.knobs))
         take(record)
@@ -123,7 +128,7 @@ def trained(ranks: Ranks, fields: Mapping[str, Any], steps: int = 10, begin: Map
     training.close()
     return {
         "losses": losses, "told": told, "weights": _arrays(weights), "tied": tied, "optimizer": _arrays(state),
-        "rest": rest, "grown": training.growth.state(), "batch": training.batch_size.state(),
+        "rest": rest, "held": held, "grown": training.growth.state(), "batch": training.batch_size.state(),
         "progress": (training.progress.step, training.progress.tokens),
     }  # fmt: skip
 

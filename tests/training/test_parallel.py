@@ -12,6 +12,7 @@ import pytest
 
 from tests.process_group import ProcessGroup, assert_same_training, trained
 from workbench.choices.choice import registry
+from workbench.choices.execution.parallel.sharding import largest_share
 from workbench.choices.execution.ranks import Ranks
 from workbench.choices.progress import progress_at
 from workbench.recipes.recipe import Recipe
@@ -116,3 +117,61 @@ def test_a_run_goes_on_in_another_number_of_processes(pair: ProcessGroup, base: 
     half = pair(trained, fields(recipe), 5)[0]
     on = trained(Ranks(), fields(recipe), 5, half)
     assert_same_training({"losses": half["losses"] + on["losses"], "weights": on["weights"]}, alone(recipe))
+
+
+ZERO: list[Fields] = [
+    {"kind": "zero", "stage": 1, "bucket_mib": 0.02},
+    {"kind": "zero", "stage": 2, "bucket_mib": 0.02},
+]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("parallel", ZERO, ids=lambda parallel: f"stage {parallel['stage']}")
+@pytest.mark.parametrize("changes", [*QUICK, *(pytest.param(each, marks=extended) for each in LONGER)], ids=str)
+def test_with_states_shared_out(pair: ProcessGroup, base: Recipe, changes: Fields, parallel: Fields) -> None:
+    most = changes.get("most", 1e-5)
+    recipe = base.with_(**{axis: value for axis, value in changes.items() if axis != "most"})
+    recipe = recipe.with_(execution={"parallel": parallel})
+    first, second = pair(trained, fields(recipe))
+    one = alone(recipe)
+    assert_same_training(first, one, most)
+    assert_same_training(second, first, 0.0)
+    assert first["optimizer"].keys() == one["optimizer"].keys(), "whole in the first process"
+    assert first["held"] + second["held"] == one["held"]
+
+
+@pytest.mark.process
+@extended
+@pytest.mark.parametrize("parallel", ZERO, ids=lambda parallel: f"stage {parallel['stage']}")
+@pytest.mark.parametrize("kind", registry("optimizer"))
+def test_every_optimizer_with_states_shared_out(pair: ProcessGroup, base: Recipe, kind: str, parallel: Fields) -> None:
+    knobs = {"eps": 1e-5} if "eps" in registry("optimizer")[kind].model_fields else {}
+    recipe = base.with_(optimizer={"kind": kind, "lr": 1e-3, **knobs})
+    if recipe.optimizer.needs_all_tensors:
+        recipe = recipe.with_(optimizer={"pre_normalise": False, "clip_norm": 1.0})
+    if list(recipe.optimizer.problems_together(recipe, 2)):
+        pytest.skip("refused before launch")
+    by_cut = largest_gap(alone(recipe), alone(recipe, cut=8))
+    both = pair(trained, fields(recipe.with_(execution={"parallel": parallel})))
+    assert largest_gap(both[0], alone(recipe)) <= (1e-5 if by_cut < 1e-5 else 5 * by_cut)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("parallel", ZERO, ids=lambda parallel: f"stage {parallel['stage']}")
+def test_shared_states_go_on_in_one_process_and_back(pair: ProcessGroup, base: Recipe, parallel: Fields) -> None:
+    recipe = base.with_(depth="stacking", execution={"parallel": parallel})
+    parts = [pair(trained, fields(recipe), 4)[0]]
+    parts.append(trained(Ranks(), fields(recipe), 3, parts[-1]))
+    parts.append(pair(trained, fields(recipe), 3, parts[-1])[0])
+    losses = [loss for part in parts for loss in part["losses"]]
+    assert_same_training({"losses": losses, "weights": parts[-1]["weights"]}, alone(recipe))
+
+
+@pytest.mark.process
+def test_the_memory_of_shared_states_is_as_computed(pair: ProcessGroup, base: Recipe) -> None:
+    recipe = base.with_(execution={"parallel": ZERO[0]})
+    one = alone(recipe)
+    shares = [each["held"] for each in pair(trained, fields(recipe))]
+    computed = 8 * largest_share([weight.size for weight in one["weights"].values()], 2)
+    assert max(shares) == pytest.approx(computed, rel=0.1)
+    assert max(shares) == pytest.approx(one["held"] / 2, rel=0.1)

@@ -140,6 +140,7 @@ LONGER = [
     {"objective": {"kind": "phases", "optimizer_state": "fresh"}, "optimizer": {"eps": 1e-5}},
     {"data": {"batch_size": {"kind": "linear", "start": 8, "end": 16}}},
     {"data": {"order": "curriculum"}},
+    {"execution": {"parallel": {"kind": "zero", "stage": 2}}},
 ]
 
 

@@ -202,11 +202,11 @@ QUANTITIES = (
     Quantity("optimizer_ms", "optimizer time", "changing the weights", unit="ms", colour="#009E73"),
     Quantity(
         "sent_mib",
-        "gradients sent",
-        "by each process in a step, as a ring of all sends them, all kinds of sums alike",
+        "sent to other processes",
+        "gradients and weights that each process sends in a step, as a ring of all passes them on",
         unit="MiB",
     ),
-    Quantity("waited_ms", "waited for gradients", "of others, after the first process had its own", unit="ms"),
+    Quantity("waited_ms", "waiting for other processes", "for their gradients and weights", unit="ms"),
     Quantity("telemetry_ms", "telemetry time", "measuring and writing these numbers", unit="ms", colour="#CC79A7"),
     Quantity("state", "activity", "what each layer does in the step that was recorded", per_layer=True),
     Quantity(

@@ -101,6 +101,8 @@ class Growth:
 
     def _begin(self, recipe: Recipe, stage: int, transition: Transition) -> None:
         assembled = self.assembled
+        if transition.state == "copy":
+            assembled.engine.settle(everywhere=True)
         if _architecture(recipe, stage) != assembled.architecture:
             wide = self._ready.pop(stage, None) or _build(recipe, assembled, stage)
             places = widen(assembled.model, wide, recipe.seed)

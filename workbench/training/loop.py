@@ -191,7 +191,7 @@ class Training:
     def _take_over(self) -> None:
         """Work on model and optimizer as they are now: at the beginning, and after a stage that replaced them."""
         self.model, self.optimizer = self.assembled.model, self.assembled.optimizer
-        self.engine.exchange.watch(self.model)
+        self.engine.exchange.watch(self.model, self.optimizer)
         self.meter = LayerMeter(self.model.stacks()["main"], self.optimizer, self._warn_once)
         self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
 
@@ -239,7 +239,7 @@ class Training:
             loss = found.over(counts, weights)
             times.mark("forward")
             if index == parts - 1:
-                self.engine.last(self.model, plan)
+                self.engine.last(self.model, plan, whole=self.recorder.measures_layers(self.progress))
             self.engine.backward(loss, parts)
             self.batch_size.after_part(self.progress, index, parts, self._parameters)
             times.mark("backward")
@@ -266,9 +266,12 @@ class Training:
         self.engine.finish(self.optimizer)
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         limit = self.recipe.optimizer.clip_norm
-        if limit is None and not self.recorder.wants_layers(self.progress):
+        exchange = self.engine.exchange
+        if limit is None and not self.recorder.wants_layers(self.progress) and not exchange.shares_norm:
             return None
-        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+        # A process that keeps a part of the gradients may have none.
+        norms = torch._foreach_norm(gradients) if gradients else [torch.zeros((), device=self.device)]
+        norm = exchange.norm(torch.linalg.vector_norm(torch.stack(norms)))
         if limit is not None:
             # The epsilon keeps an all-zero gradient from dividing by zero.
             factor = (limit / (norm + 1e-6)).clamp(max=1.0)

@@ -117,7 +117,11 @@ class Recorder:
 
     def wants_layers(self, before: Progress) -> bool:
         """Return True if the layers of the coming step are measured; those of the last step are where it is known."""
-        return self.writer is not None and (before.step % self.layers_every == 0 or before.ends_next)
+        return self.writer is not None and self.measures_layers(before)
+
+    def measures_layers(self, before: Progress) -> bool:
+        """Return True if the layers of the coming step are measured, here or in another process of the run."""
+        return before.step % self.layers_every == 0 or before.ends_next
 
     def take(self, record: StepRecord) -> None:
         """Take a step's numbers; reads them now (CPU) or when the next ones come (GPU).

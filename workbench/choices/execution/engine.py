@@ -269,9 +269,13 @@ class Engine:
         """
         loss.backward()
 
-    def last(self, model: TrainingModel, plan: LayerPlan) -> None:
-        """Before the backward pass of a step's last micro-batch: begin to sum gradients over the processes in it."""
-        self.exchange.last(model, plan)
+    def last(self, model: TrainingModel, plan: LayerPlan, whole: bool) -> None:
+        """Before the backward pass of a step's last micro-batch: begin to sum gradients over the processes in it.
+
+        Args:
+            whole: see :meth:`Exchange.last`.
+        """
+        self.exchange.last(model, plan, whole)
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
         """After the last micro-batch: make the gradients those of the whole step and all processes, unscaled."""
@@ -283,8 +287,13 @@ class Engine:
         # None, not zeros: a dropped layer must look untouched; whether it rests is for the depth method to say.
         optimizer.zero_grad(set_to_none=True)
 
-    def settle(self) -> None:
-        """Finish what the last step left pending on the host, before anybody reads the optimizer's state."""
+    def settle(self, everywhere: bool = False) -> None:
+        """Finish what the last step left pending on the host, before anybody reads the optimizer's state.
+
+        Args:
+            everywhere: in every process, not in the first alone.
+        """
+        self.exchange.settle(everywhere)
 
     def state(self) -> dict[str, Any]:
         """Return its part of a checkpoint, JSON-able."""

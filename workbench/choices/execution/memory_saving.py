@@ -256,10 +256,10 @@ class MemorySavingEngine(Engine):
         if self._low is not None and parts > FEW:
             self._low.widen()
 
-    def last(self, model: TrainingModel, plan: LayerPlan) -> None:
+    def last(self, model: TrainingModel, plan: LayerPlan, whole: bool) -> None:
         """See :meth:`Engine.last`; bf16 gradients wait until they are float32."""
         if self._low is None:
-            super().last(model, plan)
+            super().last(model, plan, whole)
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
         """See :meth:`Engine.finish`; gradients are float32 from here on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -19,6 +20,7 @@ from workbench.choices.execution.parallel.parallel import Parallel
 from workbench.choices.execution.precision import check_capability, emulated, in_fp8, refusal
 from workbench.choices.execution.ranks import Ranks
 from workbench.choices.objectives.objective import Loss, TrainingModel
+from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Progress
 from workbench.ops.attention import ATTENTION
 from workbench.ops.packed_attention import PACKED
@@ -186,6 +188,14 @@ class NativeEngine(MemorySavingEngine):
         if ranks.size > 1:
             self.exchange = self.recipe.execution.parallel.exchange(ranks)
 
+    def optimizer(self, choice: OptimizerChoice, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """See :meth:`Engine.optimizer`; of several processes, each may have a part of it."""
+        build = partial(super().optimizer, choice)
+        if self.ranks.size == 1:
+            return build(groups)
+        made: torch.optim.Optimizer = self.recipe.execution.parallel.optimizer(build, groups, self.ranks)
+        return made
+
     def start(self) -> None:
         """See :meth:`Engine.start`.
 
@@ -238,8 +248,9 @@ class NativeEngine(MemorySavingEngine):
         if self._whole is not None:
             self._whole.next_step()
 
-    def settle(self) -> None:
+    def settle(self, everywhere: bool = False) -> None:
         """See :meth:`Engine.settle`; under fp16 the host may not know yet that the step overflowed."""
+        super().settle(everywhere)
         self._scaler.settle()
 
     def state(self) -> dict[str, Any]:

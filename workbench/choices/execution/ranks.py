@@ -61,13 +61,13 @@ class Ranks:
     def __str__(self) -> str:
         return f"{self.size} processes together" if self.size > 1 else ""
 
-    def agree(self, value: Value) -> Value:
-        """Return the value of rank 0: clocks and requests differ between processes."""
+    def agree(self, value: Value, source: int = 0) -> Value:
+        """Return the value of rank ``source``: clocks and requests differ between processes."""
         if self.size == 1:
             return value
         held = [value]
         with together():
-            dist.broadcast_object_list(held, src=0)
+            dist.broadcast_object_list(held, src=source)
         return held[0]
 
     def meet(self) -> None:
@@ -76,18 +76,18 @@ class Ranks:
             with together():
                 dist.barrier()
 
-    def share(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return the tensors of rank 0 by name, of any shapes and dtypes, on the CPU; those of others do not count."""
+    def share(self, tensors: Mapping[str, Tensor], source: int = 0) -> dict[str, Tensor]:
+        """Return the tensors of rank ``source`` by name, of any shapes and dtypes, on the CPU; no others count."""
         if self.size == 1:
             return dict(tensors)
-        kinds = self.agree({name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()})
-        if self.rank:
+        kinds = self.agree({name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}, source)
+        if self.rank != source:
             tensors = {name: torch.empty(shape, dtype=dtype) for name, (shape, dtype) in kinds.items()}
         for tensor in tensors.values():
             if tensor.numel():
                 # As bytes: gloo does not know every dtype.
                 with together():
-                    dist.broadcast(tensor.detach().contiguous().flatten().view(torch.uint8), src=0)
+                    dist.broadcast(tensor.detach().contiguous().flatten().view(torch.uint8), src=source)
         return dict(tensors)
 
     def counted(self, counts: Mapping[str, int]) -> dict[str, int]:

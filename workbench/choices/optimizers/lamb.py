@@ -131,6 +131,12 @@ class Lamb(OptimizerChoice):
             raise PydanticCustomError("knob", "{why}", {"name": "ratio_max", "why": why})
         return self
 
+    @property
+    def needs_all_tensors(self) -> str:
+        """See :attr:`OptimizerChoice.needs_all_tensors`; only ``pre_normalise`` does."""
+        why = "lamb divides all gradients by their common norm; set optimizer.pre_normalise to false and clip_norm to 1"
+        return why if self.pre_normalise else ""
+
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
         """A :class:`LAMB`; both moments have their parameter's shape, in float32 whatever its precision."""
         return LAMB(

@@ -115,7 +115,7 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
     @property
     def path(self) -> str:
         """The implementation that takes the steps, in words: the fused kernel, or torch's operations and why."""
-        return layerwise_path(self.param_groups[0]["params"][0].device)
+        return layerwise_path(next(p.device for group in self.param_groups for p in group["params"]))
 
     def kernel(self, device: torch.device) -> Callable[..., None] | None:
         """The fused step of tensors on ``device``; None where torch's operations take it."""

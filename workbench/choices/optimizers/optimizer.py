@@ -66,6 +66,11 @@ class OptimizerChoice(Choice):
         """Forward and backward passes of one step, on average."""
         return 1.0
 
+    @property
+    def needs_all_tensors(self) -> str:
+        """The reason why the step of one tensor needs the gradients of all, and a way out; empty where it does not."""
+        return ""
+
     def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
         """Yield that a method cannot which takes gradients of its own, since they are of one process's rows."""
         if type(self).before_step is not OptimizerChoice.before_step:

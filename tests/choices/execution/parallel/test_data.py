@@ -59,7 +59,7 @@ class Stacked(nn.Module):
 def summed(ranks: Ranks, knobs: dict[str, Any], plans: list[LayerPlan], steps: int = 1) -> dict[str, Any]:
     """Gradients as exchanged, and as one process has them that goes through the rows of all."""
     model, exchange = Stacked(), DataParallel(**knobs).exchange(ranks)
-    exchange.watch(model)
+    exchange.watch(model, torch.optim.SGD(model.parameters()))
     early, last = [], len(plans) - 1
     for _ in range(steps):
         model.zero_grad(set_to_none=True)

@@ -2,5 +2,6 @@
 
 from workbench.choices.execution.parallel.data import DataParallel
 from workbench.choices.execution.parallel.parallel import Exchange, Parallel
+from workbench.choices.execution.parallel.zero import Zero
 
-__all__ = ["DataParallel", "Exchange", "Parallel"]
+__all__ = ["DataParallel", "Exchange", "Parallel", "Zero"]

@@ -19,16 +19,18 @@ class Sent(NamedTuple):
     """A bucket on its way.
 
     Attributes:
-        parameters: that have a gradient. flat: (numbers,), all of these. wait: returns their sum, (numbers,).
+        parameters: that have a gradient. wait: returns their sum, (numbers,), or None where another process keeps it.
     """
 
     parameters: list[Tensor]
-    flat: Tensor
-    wait: Callable[[], Tensor]
+    wait: Callable[[], Tensor | None]
 
 
-Send = Callable[[int, list[Tensor], Tensor], tuple[Callable[[], Tensor], int]]
-"""Takes the number of a bucket, its parameters and gradients (numbers,); gives what waits for the sum, and bytes."""
+Send = Callable[[int, list[Tensor], Tensor], tuple[Callable[[], Tensor | None], float]]
+"""Takes the number of a bucket, its parameters and gradients (numbers,).
+
+Gives what waits for the sum, see :class:`Sent`, and the bytes that this process sends, as a ring sends them.
+"""
 
 
 class Buckets(Exchange):
@@ -56,17 +58,17 @@ class Buckets(Exchange):
         self._next, self._armed = 0, False
         self._sent_bytes = self._waited = 0.0
 
-    def watch(self, model: nn.Module) -> None:
+    def watch(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """See :meth:`Exchange.watch`."""
         for hook in self._hooked.values():
             hook.remove()
         self._hooked.clear()
         # The reverse of the order in which layers run is that in which gradients come.
-        weights = [each for each in reversed(list(model.parameters())) if each.is_floating_point()]
-        self.buckets = list(_in_buckets(weights, self._bytes))
+        weights: list[Tensor] = [each for each in reversed(list(model.parameters())) if each.is_floating_point()]
+        self.buckets = self._cut(weights)
         self._place = {weight: number for number, bucket in enumerate(self.buckets) for weight in bucket}
 
-    def last(self, model: Any, plan: LayerPlan) -> None:
+    def last(self, model: Any, plan: LayerPlan, whole: bool = False) -> None:
         """See :meth:`Exchange.last`; gradients come to weights that train, outside the layers that rest."""
         if not self._overlaps:
             return
@@ -93,15 +95,15 @@ class Buckets(Exchange):
             sums = [each.wait() for each in self._sent]
         self._waited += time.perf_counter() - began
         for sent, flat in zip(self._sent, sums, strict=True):
-            for weight, part in zip(sent.parameters, flat.split([p.numel() for p in sent.parameters]), strict=True):
-                weight.grad = part.view(weight.shape)
+            parts = [None] * len(sent.parameters) if flat is None else flat.split([p.numel() for p in sent.parameters])
+            for weight, part in zip(sent.parameters, parts, strict=True):
+                weight.grad = None if part is None else part.view(weight.shape)
         self._sent.clear()
         self._next = 0
 
     def told(self) -> dict[str, float]:
         """See :meth:`Exchange.told`: what this process sends in a ring of all, and how long it then waited."""
-        ring = 2 * (self.ranks.size - 1) / self.ranks.size
-        told = {"sent_mib": ring * self._sent_bytes / 2**20, "waited_ms": 1e3 * self._waited}
+        told = {"sent_mib": self._sent_bytes / 2**20, "waited_ms": 1e3 * self._waited}
         self._sent_bytes = self._waited = 0.0
         return told
 
@@ -128,19 +130,27 @@ class Buckets(Exchange):
         with together():
             wait, sent = self._send(number, weights, flat)
         self._sent_bytes += sent
-        self._sent.append(Sent(weights, flat, wait))
+        self._sent.append(Sent(weights, wait))
 
-    def _summed(self, number: int, weights: list[Tensor], flat: Tensor) -> tuple[Callable[[], Tensor], int]:
+    def _cut(self, weights: list[Tensor]) -> list[list[Tensor]]:
+        return list(in_buckets(weights, self._bytes))
+
+    def _summed(self, number: int, weights: list[Tensor], flat: Tensor) -> tuple[Callable[[], Tensor | None], float]:
         work = dist.all_reduce(flat, async_op=True)
 
         def wait() -> Tensor:
             work.wait()
             return flat
 
-        return wait, flat.nbytes
+        return wait, ring(self.ranks) * flat.nbytes
 
 
-def _in_buckets(weights: Sequence[Tensor], most: int) -> Iterator[list[Tensor]]:
+def ring(ranks: Ranks) -> float:
+    """Return how often each process sends a tensor that a ring of all adds up and hands out: 2 (n - 1) / n."""
+    return 2 * (ranks.size - 1) / ranks.size
+
+
+def in_buckets(weights: Sequence[Tensor], most: int) -> Iterator[list[Tensor]]:
     """Weights in their order, cut where a bucket is full or the next one is of another type or device."""
     bucket: list[Tensor] = []
     for weight in weights:

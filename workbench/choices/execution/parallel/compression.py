@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 
-from workbench.choices.execution.parallel.buckets import Send
+from workbench.choices.execution.parallel.buckets import Send, ring
 from workbench.choices.execution.ranks import Ranks
 
 _PLAIN_STEPS = 10
@@ -49,10 +49,10 @@ def rounded(ranks: Ranks, dtype: torch.dtype) -> Send:
     """Return what sends gradients in 16 bits, float16 or bfloat16."""
     hook = default_hooks.fp16_compress_hook if dtype == torch.float16 else default_hooks.bf16_compress_hook
 
-    def send(number: int, weights: list[Tensor], flat: Tensor) -> tuple[Callable[[], Tensor], int]:
+    def send(number: int, weights: list[Tensor], flat: Tensor) -> tuple[Callable[[], Tensor], float]:
         # Its mean, which a sum in 16 bits cannot exceed the range of.
         mean = hook(None, Bucket(number, weights, flat, False))  # type: ignore[arg-type]
-        return lambda: mean.wait().mul_(ranks.size), flat.numel() * dtype.itemsize
+        return lambda: mean.wait().mul_(ranks.size), ring(ranks) * flat.numel() * dtype.itemsize
 
     return send
 
@@ -65,7 +65,7 @@ def low_rank(ranks: Ranks, rank: int, buckets: Callable[[], int]) -> Send:
     """
     state: Any = PowerSGDState(None, matrix_approximation_rank=rank, start_powerSGD_iter=_PLAIN_STEPS)
 
-    def send(number: int, weights: list[Tensor], flat: Tensor) -> tuple[Callable[[], Tensor], int]:
+    def send(number: int, weights: list[Tensor], flat: Tensor) -> tuple[Callable[[], Tensor], float]:
         plain = state.iter < state.start_powerSGD_iter
         _, before, after = state.compression_stats()
         # One by one: it sends twice, the second time from a thread, and all processes must send in one order.
@@ -73,6 +73,6 @@ def low_rank(ranks: Ranks, rank: int, buckets: Callable[[], int]) -> Send:
         _, counted_before, counted_after = state.compression_stats()
         left = counted_after - after if counted_before > before else flat.numel()
         total.mul_(ranks.size)
-        return lambda: total, flat.itemsize * (flat.numel() if plain else left)
+        return lambda: total, ring(ranks) * flat.itemsize * (flat.numel() if plain else left)
 
     return send

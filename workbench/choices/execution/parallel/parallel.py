@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from workbench.choices.choice import Choice
@@ -23,14 +23,18 @@ class Exchange:
     norm of the gradients is taken.
     """
 
-    def watch(self, model: nn.Module) -> None:
+    shares_norm = False
+    """True: a process has a part of the gradients, and :meth:`norm` needs all processes in every step."""
+
+    def watch(self, model: nn.Module, optimizer: Optimizer) -> None:
         """Exchange the gradients of ``model`` from now on: at the beginning, and after growth made another one."""
 
-    def last(self, model: Any, plan: LayerPlan) -> None:
+    def last(self, model: Any, plan: LayerPlan, whole: bool = False) -> None:
         """Begin to exchange gradients as the coming backward pass, the step's last, completes them.
 
         Args:
             model: has ``stacks()``. plan: of the micro-batch whose forward pass is done.
+            whole: every process needs all gradients of this step, since they are measured.
         """
 
     def launch(self) -> None:
@@ -38,6 +42,17 @@ class Exchange:
 
     def finish(self) -> None:
         """Wait until all gradients, of any shapes, are the sums over all processes."""
+
+    def norm(self, norm: Tensor) -> Tensor:
+        """Return the norm of all gradients, 0-d, from that of the gradients here."""
+        return norm
+
+    def settle(self, everywhere: bool) -> None:
+        """Have the first process hold the optimizer's whole state until the next step.
+
+        Args:
+            everywhere: all others, too.
+        """
 
     def told(self) -> dict[str, float]:
         """Return telemetry of the step that is over, by quantity, and begin to count anew."""
@@ -58,7 +73,7 @@ class Parallel(Choice):
         raise NotImplementedError
 
     def optimizer(self, build: Callable[[Groups], Optimizer], groups: Groups, ranks: Ranks) -> Optimizer:
-        """Return the optimizer of this process, whose groups are ``groups``.
+        """Return the optimizer of this process, whose groups are those of all parameters.
 
         Args:
             build: makes the recipe's optimizer over some groups.

@@ -1,0 +1,122 @@
+"""ZeRO: optimizer states, then gradients, shared out between the processes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from workbench.choices.choice import Problem, knob
+from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution.parallel.buckets import Buckets, in_buckets, ring
+from workbench.choices.execution.parallel.parallel import Groups, Parallel
+from workbench.choices.execution.parallel.sharding import ShardedOptimizer
+from workbench.choices.execution.ranks import Ranks
+
+
+class Zero(Parallel):
+    """States of the optimizer (stage 1), and gradients (stage 2), shared out between the processes.
+
+    Bytes a number, with k moments and n processes: whole 8 + 4 k, stage 1 8 + 4 k / n, stage 2 4 + 4 (1 + k) / n.
+
+    Source: Rajbhandari et al. 2020 (arXiv 1910.02054), sections 5 and 7. Tensors are not cut.
+    """
+
+    kind: Literal["zero"] = "zero"
+    stage: int = knob(1, "what is shared out: 1 optimizer states, 2 gradients as well", ge=1, le=2)
+    bucket_mib: float = knob(
+        25.0, "gradients that are sent at once; smaller ones leave earlier", unit="MiB", gt=0, le=4096, scale="log"
+    )
+
+    def exchange(self, ranks: Ranks) -> ShardedExchange:
+        """Return the buckets, whose sums all processes get (stage 1) or each its own (stage 2)."""
+        return ShardedExchange(ranks, round(self.bucket_mib * 2**20), self.stage)
+
+    def optimizer(self, build: Callable[[Groups], Optimizer], groups: Groups, ranks: Ranks) -> ShardedOptimizer:
+        """Return an optimizer that keeps the states of this process's tensors; see :meth:`Parallel.optimizer`."""
+        return ShardedOptimizer(build, groups, ranks)
+
+    def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
+        """Yield an optimizer whose step of one tensor needs the others."""
+        if why := recipe.optimizer.needs_all_tensors:
+            yield Problem(
+                "execution.parallel.kind", f"'zero' gives each process some of the tensors, and {why}; or use 'data'"
+            )
+
+
+class ShardedExchange(Buckets):
+    """Buckets of tensors that belong to one process each, which alone keeps their sum under stage 2.
+
+    Args:
+        ranks: that sum. bucket_bytes: as for :class:`Buckets`. stage: of ZeRO, 1 or 2.
+    """
+
+    def __init__(self, ranks: Ranks, bucket_bytes: int, stage: int) -> None:
+        super().__init__(ranks, bucket_bytes, self._to_owner if stage == 2 else None)
+        self.shares_norm = stage == 2
+        self._whole = False
+
+    def watch(self, model: nn.Module, optimizer: Optimizer) -> None:
+        """See :meth:`Exchange.watch`; the optimizer says whose each tensor is."""
+        assert isinstance(optimizer, ShardedOptimizer)
+        self.optimizer = optimizer
+        super().watch(model, optimizer)
+
+    def last(self, model: Any, plan: LayerPlan, whole: bool = False) -> None:
+        """See :meth:`Exchange.last`."""
+        self._whole = whole
+        super().last(model, plan, whole)
+
+    def norm(self, norm: Tensor) -> Tensor:
+        """See :meth:`Exchange.norm`; 0-d."""
+        if not self.shares_norm or self._whole:
+            return norm
+        square = norm.square()
+        began = time.perf_counter()
+        self.ranks.reduce([square])
+        self._waited += time.perf_counter() - began
+        return square.sqrt()
+
+    def settle(self, everywhere: bool) -> None:
+        """See :meth:`Exchange.settle`."""
+        self.optimizer.gather()
+        if self.ranks.rank and not everywhere:
+            self.optimizer.keep_own()
+
+    def told(self) -> dict[str, float]:
+        """See :meth:`Exchange.told`; with the weights that were sent after the step."""
+        self._sent_bytes += self.optimizer.sent_bytes
+        self._waited += self.optimizer.waited
+        self.optimizer.sent_bytes = self.optimizer.waited = 0.0
+        return super().told()
+
+    def _cut(self, weights: list[Tensor]) -> list[list[Tensor]]:
+        if not self.shares_norm:
+            return super()._cut(weights)
+        place = {weight: number for number, weight in enumerate(weights)}
+        owners = self.optimizer.owners
+        by_owner = [[each for each in weights if owners[each] == owner] for owner in range(self.ranks.size)]
+        found = [bucket for own in by_owner for bucket in in_buckets(own, self._bytes)]
+        # By the gradient that comes last: they leave in this order.
+        return sorted(found, key=lambda bucket: place[bucket[-1]])
+
+    def _to_owner(self, number: int, weights: list[Tensor], flat: Tensor) -> tuple[Callable[[], Tensor | None], float]:
+        if self._whole:
+            return self._summed(number, weights, flat)
+        owner = self.optimizer.owners[weights[0]]
+        work = dist.reduce(flat, dst=owner, async_op=True)
+        self.optimizer.moved.update(weights)
+        own = owner == self.ranks.rank
+        if not own:
+            for weight in weights:
+                weight.grad = None
+
+        def wait() -> Tensor | None:
+            work.wait()
+            return flat if own else None
+
+        return wait, ring(self.ranks) / 2 * flat.nbytes
