@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from tests.training.conftest import LiveRun
+from workbench.base.cache_folder import cache_folder
 from workbench.base.errors import DataError
 from workbench.choices.choice import registry
 from workbench.choices.data import Mixture
@@ -350,3 +351,16 @@ def test_a_mixture_whose_parts_leave_resumes_bit_for_bit(tiny: Recipe, live: Liv
     both = [last[f"heldout_loss/{name}"] for name in "ab"]
     mean = sum(score["value"] * score["count"] for score in both) / sum(score["count"] for score in both)
     assert mean == pytest.approx(last["heldout_loss"]["value"])
+
+
+def test_a_stream_resumes_bit_for_bit(tiny: Recipe, live: Live) -> None:
+    """Ten blocks of 1,024 tokens: stopped within one, at the end of one, and taken up without what lay on the disk."""
+    recipe = tiny.with_(data={"stream": 150, "stream_block": 1024, "stream_mib": 1})
+    whole, parts = live(recipe), live(recipe)
+    straight = train(whole)
+    assert train(parts, stop_at=3).step == 3
+    assert train(parts, resume=True, stop_at=12).step == 12
+    shutil.rmtree(cache_folder() / "streams")
+    assert_same(straight, train(parts, resume=True))
+    for name in ("loss", "data.epochs"):
+        assert whole.telemetry.series(name) == parts.telemetry.series(name), name

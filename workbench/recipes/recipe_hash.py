@@ -13,7 +13,8 @@ LATE_FIELDS: dict[str, Any] = {
     "data.tokens_limit": 0, "data.text.tokens_limit": 0,
     "data.order": _SHUFFLED, "data.text.order": _SHUFFLED,
     **{f"data.{place}{knob}": before for place in ("", "text.", "parts.source.")
-       for knob, before in (("bad_text", "refuse"), ("expansion", 100))},
+       for knob, before in (("bad_text", "refuse"), ("expansion", 100), ("stream", 0), ("stream_block", 1 << 22),
+                            ("stream_mib", 1024))},
     "objective.selection": "token", "objective.span_boundary": False, "objective.sampled_words": 0,
     "objective.sentence": "none", "objective.sentence_weight": 1.0,
     "objective.further_tokens": 0, "objective.further_weight": 0.3,

@@ -49,6 +49,18 @@ def test_local_datasets(tmp_path, records, write, monkeypatch):
     assert len(list(data.documents())) == 150
 
 
+@pytest.mark.parametrize("write", [jsonl_folder, parquet_folder, saved_dict])
+def test_a_stream_is_opened_in_the_middle_and_not_kept(tmp_path, records, write, cache):
+    write(tmp_path / "set", records)
+    data = HuggingFace(name=str(tmp_path / "set"), max_documents=10, stream=20)
+    assert list(data.documents()) == [record["text"] for record in records[:20]]
+    before = {path: path.stat().st_size for path in cache.rglob("*")}
+    assert list(data.open_stream(150)) == [record["text"] for record in records[150:]]
+    assert {path: path.stat().st_size for path in cache.rglob("*")} == before
+    assert data.sources()["stream"] == 20
+    assert "stream" not in HuggingFace(name=str(tmp_path / "set")).sources()
+
+
 def test_prepared_end_to_end(tmp_path, records):
     jsonl_folder(tmp_path / "set", records)
     tokenizer = {"kind": "trained", "vocabulary_size": 256}

@@ -71,7 +71,7 @@ def cache_entry(area: str, key: str, build: Build, say: Say) -> tuple[Path, dict
         finally:
             lock.release()
     except OSError as error:
-        raise DataError(_cannot_write(folder, error)) from error
+        raise DataError(cannot_write(folder, error)) from error
 
 
 def _usable(folder: Path, say: Say) -> dict[str, Any] | None:
@@ -104,7 +104,8 @@ def _build(folder: Path, build: Build) -> dict[str, Any]:
     return read_manifest(folder) or {}
 
 
-def _cannot_write(folder: Path, error: OSError) -> str:
+def cannot_write(folder: Path, error: OSError) -> str:
+    """Return why a folder of the cache could not be written, and the way out."""
     way_out = f"free some space or set {CACHE_VARIABLE} to a folder on another disk"
     if error.errno in _FULL:
         return f"disk full while writing the cache '{folder}' ({error.strerror}); nothing was left behind; {way_out}"

@@ -32,17 +32,7 @@ def write_documents(
     for batch in batched(texts, BATCH_CHARACTERS):
         writer.words += sum(len(text.split()) for text in batch)
         writer.text_bytes += sum(len(text.encode("utf-8", "surrogatepass")) for text in batch)
-        pieces = [(number, piece) for number, text in enumerate(batch) for piece in cut(text, BATCH_CHARACTERS // 2)]
-        ids: list[list[np.ndarray]] = [[] for _ in batch]
-        sizes: list[list[np.ndarray]] = [[] for _ in batch]
-        for group in batched(pieces, BATCH_CHARACTERS, size=lambda piece: len(piece[1])):
-            # The fast way gives no offsets. Without special tokens: [CLS] and [SEP] frame documents, not pieces.
-            encode = tokenizer.encode_batch if with_bytes else tokenizer.encode_batch_fast
-            encodings = encode([piece for _, piece in group], add_special_tokens=False)
-            for (number, piece), encoding in zip(group, encodings, strict=True):
-                ids[number].append(np.array(encoding.ids, np.uint32))
-                if with_bytes:
-                    sizes[number].append(token_bytes(piece, encoding))
+        ids, sizes = _encoded(tokenizer, batch, with_bytes=with_bytes)
         framed = [_framed(parts, vocabulary.cls, vocabulary.sep) for parts in ids]
         kept = [number for number, one in enumerate(framed) if len(one) > 2]
         if kept:
@@ -50,6 +40,29 @@ def write_documents(
             ids_N = np.concatenate([framed[number] for number in kept])
             bytes_N = np.concatenate([_framed(_carried(sizes[n]), 0, 0) for n in kept]) if with_bytes else None
             writer.add(ids_N, lengths, bytes_N)
+
+
+def framed_documents(tokenizer: Tokenizer, vocabulary: Vocabulary, batch: list[str]) -> list[np.ndarray]:
+    """Return the ids of each document of a batch, ``[CLS] tokens [SEP]``, uint32 (N,), as a store holds them."""
+    return [_framed(parts, vocabulary.cls, vocabulary.sep) for parts in _encoded(tokenizer, batch, with_bytes=False)[0]]
+
+
+def _encoded(
+    tokenizer: Tokenizer, batch: list[str], *, with_bytes: bool
+) -> tuple[list[list[np.ndarray]], list[list[np.ndarray]]]:
+    """Return the ids of the pieces of each document, and the bytes of text that each stands for where asked."""
+    pieces = [(number, piece) for number, text in enumerate(batch) for piece in cut(text, BATCH_CHARACTERS // 2)]
+    ids: list[list[np.ndarray]] = [[] for _ in batch]
+    sizes: list[list[np.ndarray]] = [[] for _ in batch]
+    for group in batched(pieces, BATCH_CHARACTERS, size=lambda piece: len(piece[1])):
+        # The fast way gives no offsets. Without special tokens: [CLS] and [SEP] frame documents, not pieces.
+        encode = tokenizer.encode_batch if with_bytes else tokenizer.encode_batch_fast
+        encodings = encode([piece for _, piece in group], add_special_tokens=False)
+        for (number, piece), encoding in zip(group, encodings, strict=True):
+            ids[number].append(np.array(encoding.ids, np.uint32))
+            if with_bytes:
+                sizes[number].append(token_bytes(piece, encoding))
+    return ids, sizes
 
 
 def token_bytes(text: str, encoding: Encoding) -> np.ndarray:

@@ -18,8 +18,9 @@ from workbench.base.text import many
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.archives import EXPANSION
 from workbench.choices.data.bad_text import BadText, BadTextRule
-from workbench.choices.data.data import Data, Say
+from workbench.choices.data.data import Say
 from workbench.choices.data.reading import format_of, legal_endings, not_utf8, read_documents
+from workbench.choices.data.stream import Streamed
 
 NAMED_FILES = 16
 """Files that a fingerprint lists by name; the digest beside them covers all."""
@@ -28,7 +29,7 @@ LOOKED_AT = 10_000
 _SAVED_BY_DATASETS = ("dataset_info.json", "dataset_dict.json")
 
 
-class Files(Data):
+class Files(Streamed):
     """Text, jsonl, csv, tsv (also .gz, .xz, .zst) and parquet files, or folders of them."""
 
     kind: Literal["files"] = "files"
@@ -55,7 +56,11 @@ class Files(Data):
         Raises:
             DataError: missing path, no readable file, damaged archive, not UTF-8, no such field.
         """
-        return self._read(self._training_files(), BadText(self.bad_text))
+        return islice(self.open_stream(0), self.stream or None)
+
+    def open_stream(self, first: int) -> Iterator[str]:
+        """See :meth:`Streamed.open_stream`; what stands before is read over."""
+        return islice(self._read(self._training_files(), BadText(self.bad_text)), first, None)
 
     def heldout_documents(self) -> Iterator[str] | None:
         """Documents of ``heldout_paths``, or None when there are none."""
@@ -69,7 +74,8 @@ class Files(Data):
         if self.bad_text != "refuse":
             bad = BadText(self.bad_text)
             heldout = find_files(self.heldout_paths, "data.heldout_paths") if self.heldout_paths else []
-            deque(self._read([*self._training_files(), *heldout], bad), maxlen=0)
+            deque(islice(self._read(self._training_files(), bad), self.stream or None), maxlen=0)
+            deque(self._read(heldout, bad), maxlen=0)
             if bad.count:
                 say(bad.told())
 
@@ -86,6 +92,7 @@ class Files(Data):
             "field": self.field,
             "document_characters": self.document_characters,
             **({} if self.bad_text == "refuse" else {"bad_text": self.bad_text}),
+            **({"stream": self.stream} if self.stream else {}),
         }
 
     def problems_here(self) -> Iterator[Problem]:

@@ -12,15 +12,16 @@ from typing import Any, Literal
 from workbench.base.errors import DataError, typed_line, unknown
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.cache import cached_documents
-from workbench.choices.data.data import Data, Say, Sourced
+from workbench.choices.data.data import Say, Sourced
 from workbench.choices.data.files import listing
 from workbench.choices.data.local_path import ANSWER_SECONDS, local_path
 from workbench.choices.data.reading import text_of
+from workbench.choices.data.stream import Streamed
 
 _WAY_OUT = "use text that is on this machine instead: data 'files' with data.paths, or data 'embedded'"
 
 
-class HuggingFace(Data):
+class HuggingFace(Streamed):
     """A Hugging Face dataset by name, streamed up to a maximum number of documents."""
 
     kind: Literal["hugging_face"] = "hugging_face"
@@ -29,10 +30,13 @@ class HuggingFace(Data):
     revision: str | None = knob(None, "commit, tag or branch of the dataset; empty: its newest")
     split: str = knob("train", "split to stream", min_length=1)
     field: str = knob("text", "name of the text field", min_length=1)
-    max_documents: int = knob(100_000, "documents to take from the stream", unit="documents", ge=10, scale="log")
+    max_documents: int = knob(
+        100_000, "documents to take where the text is prepared whole (data.stream 0)", unit="documents", ge=10,
+        scale="log",
+    )  # fmt: skip
 
     def documents(self) -> Iterator[str]:
-        """The first ``max_documents`` documents of the stream; fetched once, then cached.
+        """The first ``max_documents`` documents of the dataset, of a stream its start; fetched once, then cached.
 
         Raises:
             DataError: the package datasets is missing, no network, no such dataset, split or field.
@@ -41,7 +45,7 @@ class HuggingFace(Data):
 
     def collect(self, say: Say) -> None:
         """Fetch the documents unless that was done before."""
-        say(f"streaming at most {self.max_documents:,} documents of the dataset '{self.name}'")
+        say(f"streaming at most {self._most:,} documents of the dataset '{self.name}'")
         self._fetched(say)
 
     def problems_here(self) -> Iterator[Problem]:
@@ -62,23 +66,32 @@ class HuggingFace(Data):
 
         A dataset without ``revision`` is fetched once: what was fetched first stays until the cache is cleared.
         """
-        fields = self.model_dump(mode="json", include=set(HuggingFace.model_fields) - set(Data.model_fields) - {"kind"})
+        own = set(HuggingFace.model_fields) - set(Streamed.model_fields) - {"kind"}
+        fields = self.model_dump(mode="json", include=own) | {"max_documents": self._most}
+        if self.stream:
+            fields |= {"stream": self.stream}
         folder = Path(self.name).expanduser()
         if not folder.is_dir():
             return fields
         return {**fields, "local": listing(sorted(path for path in folder.rglob("*") if path.is_file()))}
 
     def _fetched(self, say: Say) -> Iterator[Sourced]:
-        return cached_documents("hugging_face", self.sources(), lambda: (((), text) for text in self._stream()), say)
+        first = (((), text) for text in islice(self.open_stream(0), self._most))
+        return cached_documents("hugging_face", self.sources(), lambda: first, say)
 
-    def _stream(self) -> Iterator[str]:
+    @property
+    def _most(self) -> int:
+        return self.stream or self.max_documents
+
+    def open_stream(self, first: int) -> Iterator[str]:
+        """See :meth:`Streamed.open_stream`; the dataset skips what stands before."""
         if importlib.util.find_spec("datasets") is None:
             raise DataError(
                 "data 'hugging_face' needs the package datasets; install it with: pip install 'workbench[hf]'"
             )
         dataset = self._open()
         try:
-            for number, record in enumerate(islice(dataset, self.max_documents), start=1):
+            for number, record in enumerate(dataset.skip(first) if first else dataset, start=first + 1):
                 yield self._text(record, number)
         except DataError:
             raise

@@ -52,6 +52,8 @@ class Part(Choice):
             raise ValueError(f"part '{self.name}' is a mixture again; list its parts here")
         if not self.source.listed:
             raise ValueError(f"part '{self.name}': data '{self.source.kind}' is no text to train on")
+        if getattr(self.source, "stream", 0):
+            raise ValueError(f"part '{self.name}' is a stream, which a mixture cannot read; prepare it (stream 0)")
         # By value: a recipe of an older version writes all of them down.
         for name in sorted(_shared(self.source)):
             default = type(self.source).model_fields[name].get_default(call_default_factory=True, validated_data={})
