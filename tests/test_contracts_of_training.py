@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import Any
 
 import pytest
@@ -239,9 +240,9 @@ def test_labelled_fraction_is_the_share_that_gets_a_label(kind: str) -> None:
 def test_objective_shows_what_it_does_to_a_document(kind: str) -> None:
     model = registry("objective")[kind]
     tokens = [1, *range(5, 65), 2]
-    shown = [model().preview(tokens, VOCABULARY, seed) for seed in (0, 0, 1)]  # type: ignore[attr-defined]
+    shown = [model().previews(tokens, VOCABULARY, seed) for seed in (0, 0, 1)]  # type: ignore[attr-defined]
     assert shown[0] == shown[1], "a preview is drawn from its seed alone"
-    for places in shown:
+    for _, places in itertools.chain(*shown):
         assert {place.mark for place in places} <= MARKS.keys()
         assert any(place.mark != "read" for place in places)
         changed = [place for place, token in zip(places, tokens, strict=False) if place.token != token]

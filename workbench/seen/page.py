@@ -42,15 +42,19 @@ def rows_html(rows: Mapping[str, Any]) -> str:
     """
     found = rows["rows"]
     notes = "".join(f"<p class='wb-quiet'>{escape(note)}.</p>" for note in rows["notes"])
-    marks = [mark for mark in MARKS if mark != "read" and any(mark in row["marks"] for row in found)]
-    legend = "; ".join(f"<b>{mark} {MARKS[mark].sign}</b> {escape(MARKS[mark].words)}" for mark in marks)
-    sides = f" {SIDES}" if {"masked", "replaced"} & {*marks} else ""
     return (
         f"<style>{STYLE}</style><div class='wb-rows'><p>{escape(headline(rows))}</p>"
-        f"<p class='wb-quiet'>{legend}.{sides} A box is a token, a dotted left edge continues a word, a bar is a "
-        "document.</p>"
+        f"<p class='wb-quiet'>{legend_html(found)} A bar is a document.</p>"
         f"{notes}{''.join(map(row_html, found))}</div>"
     )
+
+
+def legend_html(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the meaning of the marks in rows, which have ``marks``, as HTML."""
+    marks = [mark for mark in MARKS if mark != "read" and any(mark in row["marks"] for row in rows)]
+    legend = "; ".join(f"<b>{mark} {MARKS[mark].sign}</b> {escape(MARKS[mark].words)}" for mark in marks)
+    sides = f" {SIDES}" if {"masked", "replaced"} & {*marks} else ""
+    return f"{legend}.{sides} A box is a token, a dotted left edge continues a word."
 
 
 def headline(rows: Mapping[str, Any]) -> str:
@@ -83,8 +87,17 @@ def piece_line(piece: Mapping[str, Any]) -> str:
 
 
 def _piece_html(row: Mapping[str, Any], piece: Mapping[str, Any]) -> str:
-    tokens = "".join(_token_html(row, place, place == piece["begin"]) for place in range(piece["begin"], piece["end"]))
+    tokens = tokens_html(row, piece["begin"], piece["end"])
     return f"<div class='wb-piece'><span class='wb-quiet'>{escape(piece_line(piece))}</span><br>{tokens}</div>"
+
+
+def tokens_html(row: Mapping[str, Any], begin: int, end: int) -> str:
+    """Return places of a row as HTML.
+
+    Args:
+        row: ``texts``, ``marks``, ``targets``, ``joined``, ``positions`` and ``seen``, as of ``Row``.
+    """
+    return "".join(_token_html(row, place, place == begin) for place in range(begin, end))
 
 
 def _token_html(row: Mapping[str, Any], place: int, first: bool) -> str:

@@ -179,7 +179,7 @@ def test_every_order_is_as_likely_and_a_preview_shows_it() -> None:
     counts = torch.stack([(turns == turn).sum(0) for turn in range(5)])
     assert (counts - 120).abs().max() < 50
     tokens = [1, *range(10, 24), 2]
-    places = model.choice.preview(tokens, VOCABULARY)
+    ((_, places),) = model.choice.previews(tokens, VOCABULARY)
     one = batch_of(1, 16)._replace(tokens_BT=torch.tensor([tokens]))
     last = {column.turn: column.token for column in columns_of(model, one, 0)[:16]}
     assert [(each.token, each.mark) for each in places[-5:]] == [(last[turn], "predicted") for turn in range(5)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -21,20 +23,42 @@ SENTENCE = "The weatherman forecasts <b>thunderstorms</b>. Nobody believes him, 
 def test_every_objective_is_shown_with_the_meaning_of_its_marks(kind: str) -> None:
     recipe = presets.get("fast").with_(objective=kind)
     page = preview_html(recipe, SENTENCE)
-    marks = set(re.findall(r"<rt>(\w+)</rt>", page))
+    marks = set(re.findall(r"class='wb-token wb-(\w+)", page)) - {"read"}
     assert marks
-    assert all(f"{mark}</b>: {MARKS[mark].words}" in page for mark in marks)
+    assert all(f"{mark} {MARKS[mark].sign}</b> {MARKS[mark].words}" in page for mark in marks)
     assert "<b>th" not in page
     # In one draw all of them may be hidden.
     assert any("&lt;" in preview_html(recipe, SENTENCE, draw=draw) for draw in range(4))
 
 
+@pytest.mark.parametrize(
+    ("objective", "words", "marks"),
+    [
+        ({"kind": "hybrid", "causal_share": 0.25}, ("75% of the rows", "25% are read"), {"masked", "next"}),
+        ({"sentence": "order", "mask_rate": 0.01}, ("two sentences are swapped",), {"swapped"}),
+        ({"sentence": "next"}, ("second part is of another document",), {"masked"}),
+        ("phases", ("Phase 1, causal:", "Phase 2, masked:"), {"masked", "next"}),
+        ({"kind": "causal", "further_tokens": 2}, ("the 2 tokens behind the next one",), {"next"}),
+        ({"kind": "selective", "keep": 0.4}, ("learns from 40% of these answers",), {"next"}),
+        ("replaced_token", ("says of every token whether it is the true one",), {"masked"}),
+        ("meta_controller", ("chooses another among candidates",), {"masked"}),
+        ("diffusion", ("hides a share of its own",), {"masked"}),
+        ("masked_permuted", ("In the order in which it is read",), {"permuted", "predicted"}),
+    ],
+)
+def test_every_kind_of_row_is_shown_and_said(objective: Any, words: tuple[str, ...], marks: set[str]) -> None:
+    page = preview_html(presets.get("fast").with_(objective=objective), SENTENCE)
+    assert [text for text in words if text not in page] == []
+    assert marks <= set(re.findall(r"class='wb-token wb-(\w+)", page))
+
+
 def test_a_word_is_hidden_whole() -> None:
     recipe = presets.get("fast").with_(objective={"selection": "whole_word", "mask_rate": 0.3})
     page = preview_html(recipe, SENTENCE, draw=1)
-    # A continuation has no space before it: behind a hidden token it is hidden as well.
-    assert "</ruby><span>" not in page
-    assert "<rt>masked</rt>" in page
+    tokens = re.findall(r"class='wb-token wb-(\w+)( wb-joined)?'", page)
+    assert {("masked", ""), ("read", " wb-joined")} <= {*tokens}
+    # What continues a word that is hidden is hidden as well.
+    assert all(mark == "read" for (mark, _), after in pairwise(tokens) if after == ("read", " wb-joined"))
     assert page != preview_html(recipe, SENTENCE, draw=2)
 
 
@@ -54,10 +78,10 @@ def test_the_preview_follows_the_knobs_while_its_section_is_open() -> None:
     section = next(section for section in composer.sections if section.name == "objective")
     section.toggle.value = True
     before = composer.preview.picture.value
-    assert "<rt>" in before
+    assert "wb-masked" in before
     composer.preview.again.click()
     assert composer.preview.picture.value != before
     composer.axes["objective"].picker.value = "causal"
-    assert "<rt>next</rt>" in composer.preview.picture.value
+    assert "wb-token wb-next" in composer.preview.picture.value
     composer.preview.sentence.value = ""
     assert "Type a sentence" in composer.preview.picture.value

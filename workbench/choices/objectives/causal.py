@@ -8,13 +8,14 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from workbench.base.text import many
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.flops import head_flops
 from workbench.choices.choice import knob
 from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, TrainingModel
-from workbench.choices.objectives.preview import Shown, shown_next
+from workbench.choices.objectives.preview import Preview, Shown, shown_next
 from workbench.choices.objectives.sampled_softmax import PredictsWords
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
@@ -68,6 +69,13 @@ class Causal(PredictsWords):
     def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:
         """Return rows (B, T) as they are: every token is asked for the next of its piece."""
         return shown_next(batch, follows(batch))
+
+    def previews(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Preview]:
+        """See :meth:`Objective.previews`, row (T,)."""
+        (row,) = super().previews(tokens, vocabulary, seed)
+        further = many(self.further_tokens, "token")
+        words = f"Each place is asked for the {further} behind the next one as well." if self.further_tokens else ""
+        return [row._replace(words=words)]
 
 
 def follows(batch: Batch, ahead: int = 1) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -13,7 +14,7 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.corruption import SELECT, labelled_places, spread
 from workbench.choices.objectives.draws import uniforms
 from workbench.choices.objectives.objective import Builder, Labelled, Objective, TrainingModel
-from workbench.choices.objectives.preview import Shown, shown
+from workbench.choices.objectives.preview import START, Preview, Shown, row_of, shown
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 
@@ -56,10 +57,12 @@ class Diffusion(Objective):
         seen = hidden_rows(batch, vocabulary, self.least_rate, seed)
         return shown(batch, seen.tokens_BT, labelled_places(seen), vocabulary.mask)
 
-    def previewed(self, seed: int) -> int:
-        """See :meth:`Objective.previewed`: the first row (1, T) that hides between a third and two thirds."""
+    def previews(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Preview]:
+        """See :meth:`Objective.previews`: the first row (T,) that hides between a third and two thirds."""
         rate_S = spread(seed, RATES, torch.arange(8))
-        return int(((rate_S > 1 / 3) & (rate_S < 2 / 3)).int().argmax())
+        sample = int(((rate_S > 1 / 3) & (rate_S < 2 / 3)).int().argmax())
+        words = f"Each row hides a share of its own, here {float(rate_S[sample]):.0%}."
+        return [Preview(words, self.shown_rows(row_of(tokens, sample), vocabulary, START, seed)[0])]
 
 
 def hidden_rows(batch: Batch, vocabulary: Vocabulary, least_rate: float, seed: int) -> Labelled:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import torch
@@ -15,7 +15,7 @@ from workbench.choices.objectives.causal import follows
 from workbench.choices.objectives.corruption import CPU, Corrupting, Corruption, spread
 from workbench.choices.objectives.layout import everywhere
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, Masks, Objective, TrainingModel
-from workbench.choices.objectives.preview import START, Shown, row_of, shown, shown_next
+from workbench.choices.objectives.preview import START, Preview, Shown, row_of, shown, shown_next
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
@@ -79,10 +79,17 @@ class Hybrid(Objective):
         causal_B = causal_rows(self, batch, progress, seed).tolist()
         return [left if reads_left else both for left, both, reads_left in zip(causal, masked, causal_B, strict=True)]
 
-    def previewed(self, seed: int) -> int:
-        """See :meth:`Objective.previewed`: the first row (1, T) with something hidden."""
-        rows = row_of([0])._replace(samples_B=torch.arange(64))
-        return int((~causal_rows(self, rows, START, seed)).int().argmax())
+    def previews(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Preview]:
+        """See :meth:`Objective.previews`: a row (T,) that is read from both sides, and one from the left."""
+        left_B = causal_rows(self, row_of([0])._replace(samples_B=torch.arange(64)), START, seed).int()
+        share = at(self.causal_share, START)
+        kinds = {f"{1 - share:.0%} of the rows are read from both sides:": 1 - left_B,
+                 f"{share:.0%} are read from the left:": left_B}  # fmt: skip
+        return [
+            Preview(words, self.shown_rows(row_of(tokens, int(of_B.argmax())), vocabulary, START, seed)[0])
+            for words, of_B in kinds.items()
+            if of_B.any()
+        ]
 
 
 def causal_rows(choice: Hybrid, batch: Batch, progress: Progress, seed: int) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,13 +14,13 @@ from workbench.base.errors import DataError
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.order import RowOrder
-from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
+from workbench.choices.data.tokens import Batch, PreparedData, TokenStore, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.corruption import CPU, Corrupting, Corruption, Picks, labelled_places, labels_per_row
 from workbench.choices.objectives.frequencies import entropy, frequencies, predictable
 from workbench.choices.objectives.groups import Selection
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, TrainingModel
-from workbench.choices.objectives.preview import Shown, shown
+from workbench.choices.objectives.preview import START, Preview, Shown, shown
 from workbench.choices.objectives.sampled_softmax import PredictsWords
 from workbench.choices.objectives.sentence_pairs import (
     PairedRows,
@@ -120,6 +120,19 @@ class Masked(PredictsWords):
                 if pieces[place] == pieces[columns[index]] and each.mark == "read":
                     row[place] = each._replace(mark="swapped")
         return rows
+
+    def previews(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Preview]:
+        """See :meth:`Objective.previews`, row (T,): of the sentence part a pair that is swapped, else the true one."""
+        if self.sentence == "none":
+            return super().previews(tokens, vocabulary, seed)
+        # Twice: no other document is at hand, and a pair needs one that might take its place.
+        store = TokenStore(np.tile(tokens, 2), np.arange(3) * len(tokens))
+        order = self.arrange(RowOrder(store, len(tokens), seed), vocabulary)
+        batch = order.batch(np.arange(32))
+        swapped_B = changed(batch, seed) == int(self.sentence == "order")
+        row = self.shown_rows(batch, vocabulary, START, seed)[int(swapped_B.int().argmax())]
+        doubt = "two sentences are swapped" if self.sentence == "order" else "second part is of another document"
+        return [Preview(f"In half of the rows the {doubt}; the model says whether that is so.", row)]
 
     def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float | None:
         """Nats per label of the best guess from word frequencies, counts (V,), and the token that is visible.

@@ -19,7 +19,7 @@ from workbench.choices.objectives.groups import Selection
 from workbench.choices.objectives.heldout import SEED
 from workbench.choices.objectives.masked import Masked, corrupted
 from workbench.choices.objectives.objective import Builder, Labelled, Masks, TrainingModel
-from workbench.choices.objectives.preview import START, Shown, row_of
+from workbench.choices.objectives.preview import START, Preview, Shown, row_of
 from workbench.choices.objectives.sampled_softmax import PredictsWords
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
@@ -119,7 +119,7 @@ class MaskedPermuted(PredictsWords):
         """Return the useful FLOPs of one step; every predicted token is three columns, each of which sees ``span``."""
         return super().flops(architecture, vocabulary_size, plans, tokens + 2 * labelled, labelled, span, length)
 
-    def preview(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Shown]:
+    def previews(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Preview]:
         """Return the document (T,) as it is read: what is not predicted, then what is, in the order of prediction."""
         batch = row_of(tokens)
         row, turn_T = (
@@ -128,10 +128,11 @@ class MaskedPermuted(PredictsWords):
         )
         # What is not predicted has one turn, -1, and stays in its order.
         places = sorted(range(len(row)), key=turn_T.__getitem__)
-        return [
+        read = [
             row[place]._replace(mark="permuted") if row[place].mark == "read" and place != column else row[place]
             for column, place in enumerate(places)
         ]
+        return [Preview("In the order in which it is read: what is predicted comes last.", read)]
 
     def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:
         """Return rows (B, T) with what is predicted of them; a token stands where it does in the text."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +28,7 @@ class MetaController(TwoNetworks):
     """
 
     kind: Literal["meta_controller"] = "meta_controller"
+    judges: ClassVar[str] = "reads its guesses and keeps each token, or chooses another among candidates"
     generator_width: float = knob(
         1 / 3, "width and heads of the controller, as a share of the main network's", gt=0, le=1, unit="\u00d7 width"
     )

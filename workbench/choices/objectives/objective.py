@@ -17,7 +17,7 @@ from workbench.choices.choice import Choice, Problem
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import Batch, PreparedData, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.objectives.preview import START, Shown, row_of
+from workbench.choices.objectives.preview import START, Preview, Shown, row_of
 from workbench.choices.objectives.reference import Reference
 from workbench.choices.progress import Progress
 from workbench.ops.attention import Sight
@@ -352,18 +352,14 @@ class Objective(Choice):
         """
         return [[Shown(token, "read") for token in row] for row in batch.tokens_BT.tolist()]
 
-    def previewed(self, seed: int) -> int:
-        """Return the sample whose row (1, T) :meth:`preview` shows: one that shows what is special, where some do."""
-        return 0
-
-    def preview(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Shown]:
-        """Return what training at the start of a run shows of a document, place by place, for people to look at.
+    def previews(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Preview]:
+        """Return the kinds of rows (T,) that a run makes of a document, for people to look at.
 
         Args:
             tokens: ids (T,) of the document with its frame, ``[cls] ... [sep]``.
             seed: another one draws anew.
         """
-        return self.shown_rows(row_of(tokens, self.previewed(seed)), vocabulary, START, seed)[0]
+        return [Preview("", self.shown_rows(row_of(tokens), vocabulary, START, seed)[0])]
 
     def flops(
         self,

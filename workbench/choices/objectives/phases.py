@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
@@ -17,7 +17,7 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.causal import Causal
 from workbench.choices.objectives.masked import Masked
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, Masks, Objective, TrainingModel
-from workbench.choices.objectives.preview import Shown
+from workbench.choices.objectives.preview import Preview, Shown
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 
@@ -171,9 +171,13 @@ class Phases(Objective):
         """Return rows (B, T) as the part in force shows them."""
         return self.in_phase(self.phase(progress)).shown_rows(batch, vocabulary, progress, seed)
 
-    def previewed(self, seed: int) -> int:
-        """See :meth:`Objective.previewed`: the row (1, T) of the first part."""
-        return self.in_phase(0).previewed(seed)
+    def previews(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Preview]:
+        """See :meth:`Objective.previews`: the rows (T,) of each part."""
+        return [
+            Preview(f"Phase {number}, {part.kind}: {each.words}".rstrip(), each.places)
+            for number, part in enumerate(self.parts, 1)
+            for each in part.previews(tokens, vocabulary, seed)
+        ]
 
     def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float | None:
         """See :meth:`Objective.context_free_loss`, counts (V,): that of the last part."""

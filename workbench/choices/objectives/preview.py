@@ -54,6 +54,17 @@ class Shown(NamedTuple):
     target: int | None = None
 
 
+class Preview(NamedTuple):
+    """One kind of row (T,) that training makes of a document.
+
+    Attributes:
+        words: about it, empty where there is nothing to say. places: of the row.
+    """
+
+    words: str
+    places: list[Shown]
+
+
 def row_of(tokens: Sequence[int], sample: int = 0) -> Batch:
     """Return a batch of one row (1, T) that holds one document.
 

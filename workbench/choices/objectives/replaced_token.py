@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -26,6 +26,7 @@ class ReplacedToken(TwoNetworks):
     """
 
     kind: Literal["replaced_token"] = "replaced_token"
+    judges: ClassVar[str] = "reads its guesses and says of every token whether it is the true one"
 
     def choices_per_token(self) -> int:
         """1: "replaced" or not, for each of the B * T tokens."""

@@ -16,7 +16,7 @@ from workbench.choices.data.tokens import Batch, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.causal import follows, next_tokens
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, Objective, TrainingModel
-from workbench.choices.objectives.preview import Shown, shown_next
+from workbench.choices.objectives.preview import START, Preview, Shown, shown_next
 from workbench.choices.objectives.token_prediction import TokenPrediction, hits_of
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
@@ -78,6 +78,13 @@ class Selective(Objective):
     def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:
         """Return rows (B, T) as they are: every token is asked for, and which of them count only the models know."""
         return shown_next(batch, follows(batch))
+
+    def previews(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Preview]:
+        """See :meth:`Objective.previews`, row (T,)."""
+        (row,) = super().previews(tokens, vocabulary, seed)
+        beyond = f" beyond run '{self.run}'" if self.run else ""
+        words = f"The model learns from {at(self.keep, START):.0%} of these answers: those that cost it most{beyond}."
+        return [row._replace(words=words)]
 
     def flops(
         self, architecture: Architecture, vocabulary_size: int, plans: Sequence[LayerPlan], tokens: int, labelled: int,

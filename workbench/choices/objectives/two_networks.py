@@ -32,7 +32,7 @@ from workbench.choices.objectives.corruption import (
 from workbench.choices.objectives.draws import FILL, draw_tokens, uniforms
 from workbench.choices.objectives.heldout import SEED
 from workbench.choices.objectives.objective import Builder, Labelled, Loss, Objective, TrainingModel
-from workbench.choices.objectives.preview import Shown, shown
+from workbench.choices.objectives.preview import Preview, Shown, shown
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Scheduled, at, scheduled_knob
@@ -48,6 +48,8 @@ class TwoNetworks(Objective):
     """Base of the objectives whose main network judges what a smaller one has filled in."""
 
     one_network: ClassVar[bool] = False
+    judges: ClassVar[str]
+    """Goes after "The main network "."""
     mask_rate: Scheduled = scheduled_knob(0.15, "share of positions that the generator fills in", gt=0, lt=1)
     generator_width: float = knob(
         0.25, "width and heads of the generator, as a share of the main network's", gt=0, le=1, unit="\u00d7 width"
@@ -132,6 +134,11 @@ class TwoNetworks(Objective):
                 f"'{recipe.depth.kind}' changes the width of the main network, and the generator of objective "
                 f"'{self.kind}' takes its own from it; use another depth method",  # type: ignore[attr-defined]
             )
+
+    def previews(self, tokens: Sequence[int], vocabulary: Vocabulary, seed: int = 0) -> list[Preview]:
+        """See :meth:`Objective.previews`: the generator's row (T,); its guesses depend on its weights."""
+        (row,) = super().previews(tokens, vocabulary, seed)
+        return [row._replace(words=f"The generator fills in what is hidden. The main network {self.judges}.")]
 
     def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:
         """Return rows (B, T) as the generator reads them; what it fills in for the main network needs its weights."""

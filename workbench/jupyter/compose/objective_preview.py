@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import ipywidgets
 
@@ -14,9 +15,10 @@ from workbench.choices.data.pieces import Pieces
 from workbench.choices.data.prepare import tokenizer_at_hand
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.objectives.objective import Objective
-from workbench.choices.objectives.preview import MARKS, Shown
+from workbench.choices.objectives.preview import Shown
 from workbench.jupyter.light_widgets import Light, light
 from workbench.recipes.recipe import Recipe
+from workbench.seen.page import STYLE, legend_html, tokens_html
 
 SENTENCE = "The old lighthouse keeper lit the lamp before the storm came. Ships at sea turned toward the harbour."
 LONGEST = 600
@@ -80,30 +82,31 @@ class ObjectivePreview(Light, ipywidgets.VBox):
 
 
 def preview_html(recipe: Recipe, sentence: str, draw: int = 0) -> str:
-    """Return the sentence as training shows it, with a legend of the marks in it; everything typed is escaped."""
+    """Return the sentence as rows of training show it, with a legend of their marks; everything typed is escaped."""
     tokens, vocabulary, note = encoded(recipe.data, sentence)
     assert vocabulary.pieces is not None
     if len(tokens) < 3:
         return "<p>Type a sentence to see what the objective does to it.</p>"
     objective: Objective = recipe.objective
-    places = objective.preview(tokens, vocabulary, draw)
-    marks = [mark for mark in MARKS if any(place.mark == mark for place in places)]
-    legend = "; ".join(f"<b style='color:{MARKS[mark].colour}'>{mark}</b>: {MARKS[mark].words}" for mark in marks)
-    return f"<p style='line-height:2.4'>{_tokens_html(places, vocabulary.pieces)}</p><p>{legend}.{note}</p>"
+    found = objective.previews(tokens, vocabulary, draw)
+    rows = [_row(each.places, vocabulary.pieces) for each in found]
+    shown = "".join(
+        f"<p>{html.escape(each.words)}</p><p>{tokens_html(row, 0, len(tokens))}</p>"
+        for each, row in zip(found, rows, strict=True)
+    )
+    return f"<style>{STYLE}</style><div class='wb-rows'>{shown}<p class='wb-quiet'>{legend_html(rows)}{note}</p></div>"
 
 
-def _tokens_html(places: Sequence[Shown], pieces: Pieces) -> str:
-    parts: list[str] = []
-    for place in places:
-        text, mark = html.escape(pieces.text(place.token)), MARKS[place.mark]
-        gap = "" if pieces.continues(place.token) or not parts else " "
-        if place.mark == "read":
-            parts.append(f"{gap}<span>{text}</span>")
-        else:
-            # Its name stands over it: a picture without colours says the same.
-            style = f"color:{mark.colour};border-bottom:2px solid {mark.colour}"
-            parts.append(f"{gap}<ruby title='{mark.words}' style='{style}'>{text}<rt>{place.mark}</rt></ruby>")
-    return "".join(parts)
+def _row(places: Sequence[Shown], pieces: Pieces) -> dict[str, Any]:
+    """Return places as :func:`tokens_html` takes them."""
+    return {
+        "texts": [pieces.text(place.token) for place in places],
+        "targets": ["" if place.target is None else pieces.text(place.target) for place in places],
+        "marks": [place.mark for place in places],
+        "joined": [pieces.continues(place.token) for place in places],
+        "seen": [place.token for place in places],
+        "positions": range(len(places)),
+    }
 
 
 def encoded(data: Data, sentence: str) -> tuple[list[int], Vocabulary, str]:
