@@ -324,6 +324,18 @@ def test_resume_where_columns_do_not_all_see_the_same(tiny: Recipe, live: Live, 
     assert found[0][-1]["scores"][score]["unit"] == "nats"
 
 
+@pytest.mark.parametrize("objective", ["masked", "diffusion"])
+def test_notes_of_rare_words_resume_bit_for_bit(tiny: Recipe, live: Live, objective: str) -> None:
+    """With two micro-batches a step and layers that are dropped; notes are in the checkpoint."""
+    notes = {"kind": "rare_words", "fewest": 2, "most": 10_000, "words": 64}
+    recipe = staged(tiny, objective=objective, depth="progressive_drop").with_(architecture={"notes": notes})
+    whole, parts = live(recipe), live(recipe)
+    straight = train(whole)
+    assert train(parts, stop_at=10).step == 10
+    assert_same(straight, train(parts, resume=True))
+    assert straight.tensors["model"]["backbone.notebook.written_W"].any()
+
+
 def test_a_mixture_whose_parts_leave_resumes_bit_for_bit(tiny: Recipe, live: Live, tmp_path: Path) -> None:
     """Stopped while weights move and after a part has left; each part's tokens and held-out loss are on record."""
     text = Path(tiny.data.paths[0]).read_text(encoding="utf-8").splitlines(keepends=True)

@@ -31,7 +31,7 @@ class Footprint:
     """Bytes by part, each at its own largest.
 
     Attributes:
-        weights: parameters, fp32.
+        weights: parameters, fp32, and notes.
         gradients: of those that train.
         optimizer: its state.
         activations: what the layers keep for the backward pass, copies of weights in low precision included.
@@ -58,6 +58,7 @@ class Sizes:
         matrices: (numbers, smaller side) of the hidden matrices, those of equal sides together.
         tables: numbers in embeddings and output matrices.
         vectors: how many biases, norms and the like there are.
+        notes: bytes of what the model keeps beside its weights.
     """
 
     parameters: int
@@ -65,6 +66,7 @@ class Sizes:
     matrices: tuple[tuple[int, int], ...]
     tables: int
     vectors: int
+    notes: int = 0
 
 
 @functools.lru_cache(maxsize=64)
@@ -85,6 +87,7 @@ def sizes(spec: ModelSpec) -> Sizes:
         tuple((numbers, side) for side, numbers in matrices.items()),
         sum(p.numel() for p in roles["embedding"]),
         sum(times[id(p)] for p in roles["vector"]),
+        sum(buffer.nbytes for buffer in model.buffers()) if spec.architecture.keeps_notes() else 0,
     )
 
 
@@ -187,7 +190,7 @@ def footprint(
     logits = found.head.kept if compiled else max(0, found.head_peak - found.kept_below_head)
     resting = sum(size.by_layer[layer] for layer in range(len(size.by_layer)) if not _trains(plan, layer))
     gradients = 4 * (size.parameters - resting)
-    weights = 4 * size.parameters
+    weights = 4 * size.parameters + size.notes
     passed = gradients
     if memory.weights == "bf16":
         matrices = sum(numbers for numbers, _ in size.matrices)

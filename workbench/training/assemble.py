@@ -127,6 +127,8 @@ def assemble(recipe: Recipe, prepared: PreparedData, engine: Engine | None = Non
     engine.start()
     architecture = recipe.depth.architecture_at(recipe.architecture, 0)
     model = build_model(recipe, architecture, prepared.vocabulary, engine)
+    for stack in model.stacks().values():
+        stack.study(prepared.train)
     return AssembledRecipe(
         model=model,
         vocabulary=prepared.vocabulary,

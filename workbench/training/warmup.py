@@ -19,7 +19,7 @@ from workbench.ops.remembered import FOLDER, recalled, remember, subject_of
 from workbench.ops.timing import wait_for
 from workbench.telemetry.streams import number
 from workbench.training.batches import StepShape
-from workbench.training.loop import Training
+from workbench.training.loop import Training, unchanged_buffers
 from workbench.training.measurements import forget_peak
 
 NAME = "compilation"
@@ -37,7 +37,8 @@ def compile_ahead(training: Training) -> float:
     began = time.perf_counter()
     if training.engine.compiled and training.engine.device.type == "cpu":
         probe_instructions(cache_folder() / FOLDER)
-    mending(lambda: _meet_graphs(training))
+    with unchanged_buffers(training.assembled.model):
+        mending(lambda: _meet_graphs(training))
     wait_for(training.engine.device)
     training.engine.ranks.meet()
     forget_peak(training.engine.device)
@@ -70,8 +71,6 @@ def _subject(training: Training) -> dict[str, Any]:
 def _meet_graphs(training: Training) -> None:
     recipe, assembled, engine = training.recipe, training.assembled, training.engine
     models: list[TrainingModel] = []
-    # Running means and the like of a user's model move with every pass.
-    kept = [(buffer, buffer.clone()) for buffer in assembled.model.buffers()]
     for plan, progress, shape in _variants(training):
         model = training.growth.model_of(recipe, recipe.depth.stage(recipe.architecture.layers, progress))
         if model not in models:
@@ -85,8 +84,6 @@ def _meet_graphs(training: Training) -> None:
         loss = engine.forward(model, batch, plan, progress)
         engine.backward(loss.over(dict.fromkeys(loss.parts, 1)))
         model.zero_grad(set_to_none=True)
-    for buffer, value in kept:
-        buffer.copy_(value)
 
 
 def _variants(training: Training) -> Iterator[tuple[LayerPlan, Progress, StepShape]]:

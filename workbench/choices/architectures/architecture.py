@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from workbench.choices.architectures.heads import HEADS
 from workbench.choices.choice import Choice, Problem, knob
-from workbench.choices.data.tokens import Batch, Vocabulary
+from workbench.choices.data.tokens import Batch, TokenStore, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.knob import bounds_of
 from workbench.ops.attention import Sight
@@ -56,6 +56,9 @@ class Backbone(nn.Module):
                 Anything else than it was built with only where :meth:`Architecture.switches_mask` says so.
         """
         raise NotImplementedError
+
+    def study(self, text: TokenStore) -> None:
+        """Look at the training text (N,) before the first step, for what the model keeps of it beside its weights."""
 
     def compile_blocks(self, **options: object) -> None:
         """Compile each block with torch.compile(**options); equal blocks share one graph."""
@@ -169,6 +172,10 @@ class Architecture(Choice):
     def needs_logits(self) -> str:
         """Return why attention must add a bias (B, H, T, T) or drop probabilities; empty where it need not."""
         return "this architecture brings its own attention"
+
+    def keeps_notes(self) -> bool:
+        """Return whether training changes more than weights: notes that are read into the input (B, T, D)."""
+        return False
 
     def switches_mask(self) -> bool:
         """Return whether a model built for both sides can see the past alone in some rows (B, T), or in some steps."""

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from workbench.choices.architectures.architecture import Architecture
 from workbench.choices.architectures.feed_forward import ACTIVATIONS, FeedForward, gated_width
 from workbench.choices.architectures.norms import LayerNorm, RMSNorm
+from workbench.choices.architectures.notes import NoNotes, Notes
 from workbench.choices.architectures.positions import position_bias, sinusoids
 from workbench.choices.architectures.self_attention import SelfAttention
 from workbench.choices.architectures.stack import Block, Stack, drop
-from workbench.choices.choice import Problem, knob
+from workbench.choices.choice import Problem, knob, one_of
 from workbench.choices.data.tokens import Batch, Vocabulary
 
 # Shape legend: B rows, T positions, D width, H heads, E width of a head.
@@ -47,6 +48,9 @@ class Modular(Architecture):
         le=1 << 24, scale="log",
     )  # fmt: skip
     value_embeddings: bool = knob(False, "each layer adds the token's row of its own table to the attention values")
+    notes: one_of(Notes) = knob(  # type: ignore[valid-type]
+        help="what the model keeps of the text beside its weights, in training", default_factory=NoNotes
+    )
 
     segments: ClassVar[bool] = False
     """True if BERT's segment embedding is part of the input."""
@@ -63,12 +67,17 @@ class Modular(Architecture):
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Rows (B, T) whose order nothing tells, and what any architecture finds."""
         yield from super().problems(recipe)
+        yield from self.notes.problems(recipe)
         if self.positions == "none" and not recipe.objective.causal:
             yield Problem(
                 "architecture.positions",
                 f"objective '{recipe.objective.kind}' sees both sides, and without positions a row is a bag of words; "
                 "choose 'rope' or another way to tell them, or objective 'causal', whose mask gives an order",
             )
+
+    def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
+        """Notes of rows (B, T) that each process takes for itself."""
+        yield from self.notes.problems_together(recipe, processes)
 
     def needs_logits(self) -> str:
         """Positions that are told to the logits (B, H, T, T), windows on them, dropout of what comes of them."""
@@ -77,6 +86,10 @@ class Modular(Architecture):
         if self.local_window is not None:
             return "architecture.local_window hides some of them"
         return "architecture.dropout falls on probabilities" if self.attention_dropout and self.dropout else ""
+
+    def keeps_notes(self) -> bool:
+        """Return whether it does (rows (B, T) tell what of)."""
+        return not isinstance(self.notes, NoNotes)
 
     def switches_mask(self) -> bool:
         """Return whether it can see the past alone in some rows (B, T): its mask is an input."""
@@ -192,6 +205,7 @@ class ModularStack(Stack):
         if choice.value_embeddings:
             for mixing in self._attentions():
                 mixing.values = nn.Embedding(vocabulary.size, width)
+        self.notebook = choice.notes.build(vocabulary, sequence_length, width)
         self.embedding_norm = choice.build_norm() if choice.embedding_norm else nn.Identity()
         self.final = choice.build_norm() if choice.final_norm else nn.Identity()
         # Not in checkpoints, as the rotary tables.
@@ -218,6 +232,8 @@ class ModularStack(Stack):
             x_BTD = x_BTD + self.token_types.weight[0]
         if self.bigrams is not None:
             x_BTD = x_BTD + self.bigrams(self._pairs(tokens_BT, batch.positions_BT))
+        if self.takes_notes():
+            x_BTD = self.notebook.read(x_BTD, tokens_BT, batch)
         return drop(self.embedding_norm(x_BTD), self.dropout, self.training)
 
     def _pairs(self, tokens_BT: Tensor, positions_BT: Tensor) -> Tensor:

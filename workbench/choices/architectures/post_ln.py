@@ -50,7 +50,7 @@ class PostLN(Modular):
     @property
     def is_bert(self) -> bool:
         """Return True if backbone and head are those of ``BertForMaskedLM``: every knob but the sizes is BERT's."""
-        sizes = {"layers", "width", "heads", "ffn_width", "dropout", "tied", "residual_init"}
+        sizes = {"layers", "width", "heads", "ffn_width", "dropout", "tied", "residual_init", "notes"}
         mine = self.model_dump(exclude=sizes | ({"global_every"} if self.local_window is None else set()))
         return all(type(self).model_fields[name].default == value for name, value in mine.items())
 

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from workbench.base.errors import RecipeError
 from workbench.choices.architectures.architecture import Backbone
 from workbench.choices.architectures.feed_forward import FeedForward
+from workbench.choices.architectures.notes import Notebook
 from workbench.choices.architectures.positions import rotary_tables
 from workbench.choices.architectures.self_attention import BlockContext, SelfAttention
-from workbench.choices.data.tokens import Batch
+from workbench.choices.data.tokens import Batch, TokenStore
 from workbench.choices.depth.plan import LayerPlan
 from workbench.ops.attention import Sight, document_bias
 from workbench.ops.dropout import dropped
@@ -110,6 +111,7 @@ class Stack(Backbone):
         self.embedding = embedding
         self.blocks = nn.ModuleList(blocks)
         self.final: nn.Module = nn.Identity()
+        self.notebook: Notebook | None = None
         self.sequence_length, self.causal, self.rotary = sequence_length, causal, rotary_dim > 0
         self.position_bias, self.cls, self.window = position_bias, cls, window
         self.packed: PackedAttention | None = next((attention.packed for attention in self._attentions()), None)
@@ -123,6 +125,15 @@ class Stack(Backbone):
         """Those of our own blocks; models of others bring their attention along."""
         found = (getattr(block, "attention", None) for block in self.blocks)
         return (attention for attention in found if isinstance(attention, SelfAttention))
+
+    def study(self, text: TokenStore) -> None:
+        """See :meth:`Backbone.study`; the notebook does, if there is one."""
+        if self.notebook is not None:
+            self.notebook.study(text)
+
+    def takes_notes(self) -> bool:
+        """Return True in the forward pass of a training step on rows (B, T), where there is a notebook."""
+        return self.notebook is not None and self.training and torch.is_grad_enabled()
 
     def embed(self, tokens_BT: Tensor, batch: Batch) -> Tensor:
         """Input of the first layer, (B, T, D)."""
@@ -210,6 +221,10 @@ class Stack(Backbone):
             RecipeError: the plan has more layers than the model, or rows are longer than it was built for.
         """
         grad = self.begin(plan)
+        wanted_N = rows_N
+        if notes := self.takes_notes():
+            # Of all positions.
+            rows_N = None
         # Below `first` nobody needs a gradient, so no activation is kept there.
         first = plan.trains.index(True) if True in plan.trains else plan.layers
         # Not simply the last one: the deepest layer may be the one that is dropped.
@@ -234,7 +249,13 @@ class Stack(Backbone):
             if self.taps is not None:
                 # One number per layer and none of them read here: reading would wait for the device.
                 self.taps.append(torch.linalg.vector_norm(x.detach(), dtype=torch.float32) / x.numel() ** 0.5)
-        return self.final(x)
+        x = self.final(x)
+        if notes:
+            assert self.notebook is not None
+            self.notebook.write(x, batch)
+            # (B, T, D) -> (N, D).
+            x = x if wanted_N is None else x.flatten(0, 1)[wanted_N]
+        return x
 
     def begin(self, plan: LayerPlan) -> bool:
         """Check a plan, freeze what it freezes; returns whether gradients are wanted on the rows (B, T) to come.

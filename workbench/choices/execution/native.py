@@ -103,6 +103,8 @@ class Native(SavesMemory):
                     f"'{value}' lays out rows for one head, and the objective adds {' and '.join(added)}; use '{only}'"
                 )
                 yield Problem(f"execution.{name}", why)
+        if self.padding == "kept" and recipe.architecture.keeps_notes():
+            yield Problem("execution.padding", "'kept' hides from notes which tokens are true; use 'removed'")
         yield from self._memory_problems()
         yield from self.parallel.problems(recipe)
         yield from super().problems(recipe)

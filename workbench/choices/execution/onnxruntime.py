@@ -96,6 +96,8 @@ class OnnxRuntime(Execution):
             yield Problem(
                 "objective.sampled_words", f"{words}: ORT's graph holds the head over all words; use 0, {native}"
             )
+        if recipe.architecture.keeps_notes():
+            yield Problem("architecture.notes", f"ORT's graph changes no notes; use 'none', {native}")
         if not isinstance(recipe.architecture, Modular):
             yield Problem(
                 "architecture.kind",

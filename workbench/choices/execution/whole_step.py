@@ -124,6 +124,8 @@ def problems(recipe: Any, scope: str) -> Iterator[Problem]:
     if recipe.objective.added_parts:
         added = " and ".join(recipe.objective.added_parts)
         yield Problem(path, f"'{scope}' compiles one head and one loss, and the objective adds {added}; {way_out}")
+    if recipe.architecture.keeps_notes():
+        yield Problem(path, f"'{scope}' compiles no notes of an architecture; {way_out}, or architecture.notes 'none'")
     if words := getattr(recipe.objective, "sampled_words", 0):
         yield Problem(
             path, f"'{scope}' compiles a head over all words, and objective.sampled_words is {words}; {way_out}"

@@ -117,6 +117,8 @@ class Encoder:
                 f"{self.name} has {layers} of {recipe.architecture.layers} layers: too young; take a later step"
             )
         architecture = recipe.depth.architecture_at(recipe.architecture, stage).model_dump(mode="json")
+        # Of pre-training alone.
+        architecture.pop("notes", None)
         fields = recipe.to_dict()
         execution = recipe.execution.eager()
         return Parts(architecture, fields["data"]["tokenizer"], recipe.data.longest, recipe.objective.causal, execution)
