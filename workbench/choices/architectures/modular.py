@@ -232,7 +232,7 @@ class ModularStack(Stack):
             x_BTD = x_BTD + self.token_types.weight[0]
         if self.bigrams is not None:
             x_BTD = x_BTD + self.bigrams(self._pairs(tokens_BT, batch.positions_BT))
-        if self.takes_notes():
+        if self.notebook is not None and self.takes_notes():
             x_BTD = self.notebook.read(x_BTD, tokens_BT, batch)
         return drop(self.embedding_norm(x_BTD), self.dropout, self.training)
 
