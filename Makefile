@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 KERNELS := $(VENV)/.kernels
 
-.PHONY: demo test test-all kernels quick test-avx2 test-engines durations lab check lint types fuzz bench frontend pictures browser compat clean
+.PHONY: demo test test-all kernels quick test-avx2 test-engines durations lab check lint types fuzz bench frontend docs pictures browser compat clean
 
 demo: $(STAMP)
 	$(BIN)/python -m workbench demo
@@ -69,6 +69,11 @@ bench: $(STAMP)
 frontend:
 	$(BIN)/python -m workbench.telemetry.quantities
 	cd workbench/jupyter/frontend && npm ci && npm test && npm run build
+
+# The site, into out/site/index.html: notebooks are executed, once; a broken link fails.
+docs: $(STAMP)
+	$(BIN)/python -m pip install -q -e '.[docs]' -c constraints.txt
+	$(BIN)/python docs/site.py
 
 # Of the cards of depth methods, then of the Lab in every state and the three of the README: minutes on two cores.
 pictures: $(STAMP) browser
