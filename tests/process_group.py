@@ -106,11 +106,12 @@ def trained(ranks: Ranks, fields: Mapping[str, Any], steps: int = 10, begin: Map
     told: list[dict[str, float]] = []
     take = training.recorder.take
 
-    held = 0
+    held, seeds = 0, []
 
     def kept(record: Any) -> None:
         nonlocal held
         held = sum(x.nbytes for state in training.optimizer.state.values() for x in state.values() if x.ndim)
+        seeds.append(torch.initial_seed())
         losses.append(float(record.loss))
         told.append(dict(record.knobs))
         take(record)
@@ -128,7 +129,8 @@ def trained(ranks: Ranks, fields: Mapping[str, Any], steps: int = 10, begin: Map
     training.close()
     return {
         "losses": losses, "told": told, "weights": _arrays(weights), "tied": tied, "optimizer": _arrays(state),
-        "rest": rest, "held": held, "grown": training.growth.state(), "batch": training.batch_size.state(),
+        "rest": rest, "held": held, "seeds": seeds, "grown": training.growth.state(),
+        "batch": training.batch_size.state(),
         "progress": (training.progress.step, training.progress.tokens),
     }  # fmt: skip
 

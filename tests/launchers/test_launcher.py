@@ -158,7 +158,9 @@ def test_launchers_are_found_by_name_and_their_knobs_are_checked(corpus: Path, r
         launcher_named("local:two")
     with pytest.raises(RunError, match="on: unknown value 'mars'; legal: elsewhere, inline, local, ray, slurm"):
         launcher_named("mars")
-    with pytest.raises(RunError, match=r"launcher Local: priorty: .*; its knobs are kind, priority, processes, wait"):
+    with pytest.raises(
+        RunError, match=r"launcher Local: priorty: .*; its knobs are kind, oversubscribe, priority, processes, wait"
+    ):
         launcher_named("local", priorty=3)
     with pytest.raises(RunError, match="seed 13 is not trained"):
         launch(tiny_recipe(corpus).with_(seed=13), on="elsewhere", runs_dir=root)

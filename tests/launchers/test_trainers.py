@@ -56,9 +56,10 @@ def test_what_several_processes_cannot_train_is_refused_before_there_is_a_run(co
     recipe = tiny_recipe(corpus)
     with pytest.raises(RecipeError, match=r"optimizer\.kind: 'sophia' takes gradients of its own"):
         launch(recipe.with_(optimizer="sophia"), on=Local(processes=2), runs_dir=root)
-    with pytest.raises(RunError, match=r"processes: 1000 with 1 thread each, .*; use 1\.\.\d+, or fewer"):
+    with pytest.raises(RunError, match=r"processes: 1000 with 1 thread each, .*; use 1\.\.\d+, fewer .*, or overs"):
         launch(recipe.with_(data={"batch_size": 1000}), on=Local(processes=1000), runs_dir=root)
     assert list(root.iterdir()) == []
+    Local(processes=1000, oversubscribe=True).check(recipe.with_(data={"batch_size": 1000}))
 
 
 def started(code: str) -> subprocess.Popen[bytes]:

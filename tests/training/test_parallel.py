@@ -119,6 +119,21 @@ def test_a_run_goes_on_in_another_number_of_processes(pair: ProcessGroup, base: 
     assert_same_training({"losses": half["losses"] + on["losses"], "weights": on["weights"]}, alone(recipe))
 
 
+@pytest.mark.process
+def test_processes_that_begin_with_equal_seeds_drop_out_differently(pair: ProcessGroup, base: Recipe) -> None:
+    first, second = pair(trained, fields(base.with_(architecture={"dropout": 0.1})), 4)
+    seeds = [seed for each in (first, second) for seed in each["seeds"]]
+    assert len(set(seeds)) == 8, "of every step and process its own"
+    assert_same_training(first, second, 0.0)
+
+
+@pytest.mark.process
+@extended
+def test_processes_that_do_not_divide_the_batch_share_it_unevenly(base: Recipe) -> None:
+    with ProcessGroup(3) as three:
+        assert_same_training(three(trained, fields(base))[0], alone(base))
+
+
 ZERO: list[Fields] = [
     {"kind": "zero", "stage": 1, "bucket_mib": 0.02},
     {"kind": "zero", "stage": 2, "bucket_mib": 0.02},

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,7 @@ from workbench.choices.execution.ranks import Ranks
 from workbench.recipes.recipe import Recipe
 from workbench.store.evaluations import read_evaluations
 from workbench.store.folder import read_json
-from workbench.training import checkpoint
+from workbench.training import checkpoint, signs
 from workbench.training.assemble import assemble
 from workbench.training.loop import Training
 
@@ -234,6 +235,51 @@ def test_what_ends_one_of_them_ends_the_run(tiny: Recipe, start: Start) -> None:
     broken = start(plain(tiny), before=breaking_the_second)
     assert broken.wait() == [1, 1]
     assert broken.run.state.error.startswith("the loss became nan at step 4")
+
+
+def impatient() -> None:
+    """A process that keeps the others waiting is named within seconds."""
+    for name, seconds in (("EVERY_SECONDS", 0.2), ("SILENT_SECONDS", 1.5), ("PATIENCE_SECONDS", 2.0)):
+        setattr(signs, name, seconds)
+
+
+@pytest.mark.process
+def test_a_process_that_hangs_is_named_until_it_goes_on(tiny: Recipe, start: Start) -> None:
+    pair = start(plain(tiny, budget="1000000 steps"), before=impatient)
+    run = pair.run
+    run.until(lambda r: r.steps_said > 3)
+    pair.processes[1].send_signal(signal.SIGSTOP)
+    run.until(lambda r: "waiting for process 1 of 2" in r.state.message)
+    run.until(lambda r: r.state.message.endswith("no sign of life from there"))
+    stood = run.state.step
+    pair.processes[1].send_signal(signal.SIGCONT)
+    run.until(lambda r: r.state.step > stood and not r.state.message)
+    assert ask(run, "stop")["done"]
+    assert pair.wait() == [0, 0], run.log
+
+
+def slow_second() -> None:
+    """The second process takes three times as long."""
+    step = Training._gradients
+
+    def slowly(self: Training, *args: Any) -> Any:
+        began = time.perf_counter()
+        result = step(self, *args)
+        if self.engine.ranks.rank == 1:
+            time.sleep(2 * (time.perf_counter() - began))
+        return result
+
+    Training._gradients = slowly  # type: ignore[method-assign]
+
+
+@pytest.mark.process
+@pytest.mark.extended
+def test_a_slow_process_changes_nothing_but_the_time(tiny: Recipe, live: Callable[..., LiveRun], start: Start) -> None:
+    recipe = plain(tiny)
+    alone, pair = live(recipe).fork(), start(recipe, before=slow_second)
+    assert (alone.wait(), pair.wait()) == (0, [0, 0]), pair.run.log
+    assert_as_alone(pair.run, alone)
+    assert pair.run.telemetry.series("waited_ms")[1]
 
 
 @pytest.mark.process

@@ -118,7 +118,8 @@ def _held() -> Iterator[None]:
 def _launcher(on: str, options: argparse.Namespace) -> Launcher:
     from workbench.launchers.launcher import launcher_named
 
-    return launcher_named(on, **({} if options.processes is None else {"processes": options.processes}))
+    knobs: dict[str, Any] = {} if options.processes is None else {"processes": options.processes}
+    return launcher_named(on, **knobs, **({"oversubscribe": True} if options.oversubscribe else {}))
 
 
 def _queued(options: argparse.Namespace) -> dict[str, Any]:

@@ -137,6 +137,7 @@ def _add_training(verbs: Any) -> None:
         starting.take("--now", "skip the queue and train beside other runs (in Python: queue=False)")
         text = "that train the run together, each on its share of every batch (default 1); on a cluster, of each node"
         starting.take("--processes N", text, type=whole("1 to 1024"))
+        starting.take("--oversubscribe", "more processes than this machine has cores, which take turns")
         starting.take("--priority N", "in the queue: higher goes first", type=whole("-1000 to 1000"), default=0)
 
 

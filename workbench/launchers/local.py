@@ -34,6 +34,7 @@ class Local(Launcher):
     once: ClassVar[tuple[str, ...]] = ("wait", "priority")
     queues: ClassVar[bool] = True
     processes: int = Field(1, ge=1, description="that train one run together, on CPUs")
+    oversubscribe: bool = Field(False, description="more processes than cores, which take turns on them")
     wait: bool = Field(True, description="wait for a turn on a busy machine; else it starts at once")
     priority: int = Field(
         0, ge=-LARGEST_PRIORITY, le=LARGEST_PRIORITY, description="among runs that wait; higher goes first"
@@ -46,10 +47,11 @@ class Local(Launcher):
         if self.processes > 1:
             recipe.check_together(self.processes)
             threads, cores = recipe.execution.threads or 1, os.cpu_count() or 1
-            if self.processes * threads > cores:
+            if self.processes * threads > cores and not self.oversubscribe:
                 raise RunError(
                     f"processes: {self.processes} with {many(threads, 'thread')} each, and this machine has "
-                    f"{many(cores, 'core')}; use 1..{max(1, cores // threads)}, or fewer threads each"
+                    f"{many(cores, 'core')}; use 1..{max(1, cores // threads)}, fewer threads each, or oversubscribe, "
+                    "which has them take turns"
                 )
 
     def submit(self, folder: RunFolder, resume: bool) -> Handle:

@@ -95,6 +95,10 @@ class RunFolder:
         """Return where a process of several that train the run together prints: ``worker-1.log`` and so on."""
         return self.path / f"worker-{rank}.log" if rank else self.log
 
+    def sign_of(self, rank: int) -> Path:
+        """Return where a process beside the first writes again and again what it does: ``worker-1.json`` and so on."""
+        return self.path / f"worker-{rank}.json"
+
     recipe = _Part("recipe.json")
     """The recipe as it was asked for."""
     environment = _Part("environment.json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from workbench.store.state import PREPARING, disk_full, write_state
 
 if TYPE_CHECKING:
     from workbench.training.loop import Training
+    from workbench.training.signs import Watch
 
 HEARTBEAT_SECONDS = 1.0
 SUSPENDED_SECONDS = 5.0
@@ -37,6 +39,8 @@ class Status:
         self.stages: dict[str, float] = {}
         self._stage = ("", 0.0)
         self._training: Training | None = None
+        self._watch: Watch | None = None
+        self._waits = False
         self._mark = _inodes(folder)
         self._unwritten: dict[str, Any] = {}
         # Of main thread and heartbeat: an older word must never be written after a newer one.
@@ -56,8 +60,11 @@ class Status:
         return not self._closed.is_set() and (bool(self._stage[0]) or not self.stages)
 
     def follow(self, training: Training) -> None:
-        """From now on every write says where ``training`` stands."""
-        self._training = training
+        """From now on every write says where ``training`` stands, and which other process it waits for."""
+        from workbench.training.signs import Watch
+
+        self._training, ranks = training, training.engine.ranks
+        self._watch = Watch(self._folder, ranks) if ranks.size > 1 else None
 
     def stage(self, name: str, detail: str = "", *, began: float | None = None, **changes: Any) -> None:
         """Begin a stage of the start, and end the one before; shown while it lasts.
@@ -116,8 +123,17 @@ class Status:
                 self._training.suspended_seconds += late
             # A full disk or a folder that is gone must not end the heartbeat: the next one may succeed.
             with contextlib.suppress(OSError):
-                self._write(durable=False)
+                self._write(durable=False, **self._waiting())
             began = time.monotonic()
+
+    def _waiting(self) -> dict[str, str]:
+        """Return a message where the other processes are waited for too long, and an empty one when that is over."""
+        text = self._watch.told() if self._watch is not None else ""
+        if text and not self._waits:
+            print(text, file=sys.stderr, flush=True)
+        told = {"message": text} if text or self._waits else {}
+        self._waits = bool(text)
+        return told
 
     def _write(self, *, durable: bool, **changes: Any) -> None:
         with self._one_at_a_time:

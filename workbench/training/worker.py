@@ -97,10 +97,13 @@ def _follow(folder: RunFolder, rank: int, size: int) -> int:
     _keep_compiled_graphs()
     load("workbench.training.session", COMPILER)
     from workbench.choices.execution.ranks import Ranks
+    from workbench.training.signs import Signs
     from workbench.training.together import follow
 
     try:
-        follow(Ranks.join(rank, size))
+        ranks = Ranks.join(rank, size)
+        with Signs(folder, ranks):
+            follow(ranks)
     except ProcessEnded as error:
         # Whichever it was has said how the run ended; a second verdict would hide that.
         print(f"process {rank} of {size}: {error}", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -147,6 +148,16 @@ def carried_out_by_all(
     return carried_out
 
 
+_began_to_wait = 0.0
+
+
+def waiting_seconds() -> float:
+    """Return how long this process has been waiting for others by now; 0 where it does not."""
+    # Read by a thread that watches, so once.
+    began = _began_to_wait
+    return time.monotonic() - began if began else 0.0
+
+
 @contextmanager
 def together() -> Iterator[None]:
     """Do what needs all processes.
@@ -154,7 +165,11 @@ def together() -> Iterator[None]:
     Raises:
         ProcessEnded: another one is no longer there.
     """
+    global _began_to_wait
+    _began_to_wait = time.monotonic()
     try:
         yield
     except RuntimeError as error:
         raise ProcessEnded from error
+    finally:
+        _began_to_wait = 0.0
