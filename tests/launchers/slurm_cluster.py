@@ -1,4 +1,4 @@
-"""A Slurm cluster of two nodes on this machine, for one session of tests: munge, a controller, two slurmd."""
+"""A Slurm cluster of three nodes on this machine, for the tests of a module: munge, a controller, three slurmd."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ import pytest
 
 from tests.tiny_runs import wait_until
 
+HIDDEN = "not-shared"
+"""Folder beside its configuration that the node of the partition ``blind`` does not see."""
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun")
 # Two jobs that ask for all cores of a node cannot run beside each other; a partition's jobs give way to those of
 # another. A credential that expires soon lets a job that was put back begin again at once.
@@ -49,8 +51,10 @@ MailProg=/bin/true
 SlurmdParameters=config_overrides
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=2 State=UNKNOWN
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=2 State=UNKNOWN
+NodeName=n3 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[3]} CPUs=2 State=UNKNOWN
 PartitionName=low Nodes=n1,n2 Default=YES PriorityTier=1 PreemptMode=REQUEUE GraceTime=60 State=UP
 PartitionName=high Nodes=n1,n2 PriorityTier=10 PreemptMode=OFF State=UP
+PartitionName=blind Nodes=n3 State=UP
 """
 
 
@@ -76,7 +80,7 @@ def cluster(folder: Path) -> Iterator[Path]:
     key.write_bytes(os.urandom(1024))
     key.chmod(0o600)
     host = socket.gethostname().partition(".")[0]
-    sockets = [socket.socket() for _ in range(3)]
+    sockets = [socket.socket() for _ in range(4)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))
     ports = [each.getsockname()[1] for each in sockets]
@@ -87,7 +91,12 @@ def cluster(folder: Path) -> Iterator[Path]:
     place = [f"--{name}={folder}/munge.{end}" for name, end in (("socket", "sock"), ("key-file", "key"))]
     place += [f"--{name}={folder}/munged.{name[:4]}" for name in ("pid-file", "log-file", "seed-file")]
     commands = [["munged", "--force", "--foreground", *place], ["slurmctld", "-D", "-f", str(configuration)]]
-    commands += [["slurmd", "-D", "-N", name, "-f", str(configuration)] for name in ("n1", "n2")]
+    # The third finds one folder empty.
+    (folder / HIDDEN).mkdir()
+    blind = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs none {folder / HIDDEN} && exec "$@"', "sh"]
+    for name in ("n1", "n2", "n3"):
+        own = ["slurmd", "-D", "-N", name, "-f", str(configuration)]
+        commands.append(blind + own if name == "n3" else own)
     started: list[subprocess.Popen[bytes]] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLURM_CONF", str(configuration))

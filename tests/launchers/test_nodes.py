@@ -39,7 +39,11 @@ def port() -> int:
 
 @pytest.fixture
 def run(corpus: Path, root: Path) -> Run:
-    """A run that a launcher has made and nobody trains yet."""
+    return made(corpus, root)
+
+
+def made(corpus: Path, root: Path) -> Run:
+    """Return a run that a launcher has made and nobody trains yet."""
     folder, lock = create(root, lambda draft: tiny_recipe(corpus, 1_000_000), launcher=Local())
     Launched.here("local", root.parent).write(folder)
     os.close(lock)
@@ -63,7 +67,7 @@ def gathered(run: Run, port: int, **given: object) -> str:
 def test_a_node_whose_disk_is_another_is_named(
     run: Run, port: int, other: Future[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node, "_sees", lambda proof: False)
+    monkeypatch.setattr(node, "_sees", lambda proof, beat: False)
     with pytest.raises(NodesError, match=r"node 1 \(.*\) does not see what .* on a disk that all nodes share"):
         gathered(run, port)
     assert list(run.folder.control.iterdir()) == []
@@ -71,10 +75,10 @@ def test_a_node_whose_disk_is_another_is_named(
 
 def test_a_file_counts_as_seen_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node, "SHARED_SECONDS", 0.1)
-    assert not node._sees(tmp_path / "a")
-    assert not node._sees(tmp_path / "none" / "a")
+    assert not node._sees(tmp_path / "a", list)
+    assert not node._sees(tmp_path / "none" / "a", list)
     (tmp_path / "a").touch()
-    assert node._sees(tmp_path / "a")
+    assert node._sees(tmp_path / "a", list)
 
 
 def test_a_node_of_other_software_is_named_on_both_sides(

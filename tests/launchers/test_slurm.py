@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launchers.slurm_cluster import ask, cluster
+from tests.launchers.slurm_cluster import HIDDEN, ask, cluster
 from tests.run_folders import processes_of
 from tests.tiny_runs import tiny_recipe, wait_until
 from workbench.base.errors import RunError, RunFailed
@@ -155,6 +155,17 @@ def test_a_node_of_other_software_is_named(
     with pytest.raises(RunFailed, match=r"node 0 \(.*\) has .*torch .* instead of 1.0"):
         run.wait(timeout=120)
     wait_until(lambda: not processes_of(root), 30, "the end of all")
+
+
+@pytest.mark.extended
+def test_a_node_that_does_not_see_the_runs_folder_is_named(slurm: Path, corpus: Path) -> None:
+    root = slurm.parent / HIDDEN
+    run = launch(tiny_recipe(corpus, 10), on=Slurm(partition="blind"), runs_dir=root)
+    with pytest.raises(
+        RunFailed, match=r"Slurm job \d+ ended as FAILED \(exit code .*, on n3\).* n3 may not see the run"
+    ):
+        run.wait(timeout=60)
+    assert not processes_of(root)
 
 
 def test_without_slurm_it_says_what_is_missing(

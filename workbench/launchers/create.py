@@ -179,8 +179,11 @@ def begin(folder: RunFolder, attempt: int = 1) -> int:
     return lock
 
 
-def open_attempt(folder: RunFolder, attempt: int) -> None:
+def open_attempt(folder: RunFolder, attempt: int, waiting: str = "") -> None:
     """Have the state of a run say that an attempt begins; the caller holds its lock.
+
+    Args:
+        waiting: for what the attempt waits; empty where it starts at once.
 
     Raises:
         OSError: the disk is full or the folder cannot be written to.
@@ -196,8 +199,8 @@ def open_attempt(folder: RunFolder, attempt: int) -> None:
             tell_attempt(folder, read_state(folder))
     write_state(
         folder,
-        status="starting",
-        message=resuming(folder) if resume else "starting",
+        status="queued" if waiting else "starting",
+        message=waiting or (resuming(folder) if resume else "starting"),
         **(resume_counters(folder) if resume else {}),
         error="",
         exit_code=None,

@@ -78,11 +78,11 @@ class GivingWay:
             return 1
         with suppress(OSError):
             add_event(folder.telemetry, state.step, "requeue", f"attempt {state.attempt} gave way: {self.why}")
-        # Now, so that a start of whatever launcher goes on from the checkpoint.
-        write_state(folder, status="queued")
-        open_attempt(folder, state.attempt + 1)
-        where = Launched.read(folder).handle.get("where") or "its cluster"
-        write_state(folder, status="queued", message=f"waiting in {where}: {self.why}")
+        waiting = f"waiting in {Launched.read(folder).handle.get('where') or 'its cluster'}: {self.why}"
+        # First, since the attempt before was not lost. The next one begins now, so that it goes on from the checkpoint
+        # wherever it is started.
+        write_state(folder, status="queued", message=waiting)
+        open_attempt(folder, state.attempt + 1, waiting)
         return AGAIN
 
 

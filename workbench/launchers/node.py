@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ def _take_part(folder: RunFolder, node: int, meeting: tuple[str, int], key: str)
                 if "refused" in words:
                     raise RunError(words["refused"])
                 if "see" in words:
-                    line.say(sees=_sees(Path(words["see"])))
+                    line.say(sees=_sees(Path(words["see"]), line.beat))
                 if "start" in words:
                     trainers = _start(folder, node, line, words["start"])
                 if "end" in words:
@@ -121,13 +122,14 @@ def _connect(meeting: tuple[str, int]) -> socket.socket:
         time.sleep(0.5)
 
 
-def _sees(proof: Path) -> bool:
+def _sees(proof: Path, beat: Callable[[], None]) -> bool:
     deadline = time.monotonic() + SHARED_SECONDS
     while time.monotonic() < deadline:
-        # A look into the folder brings what a network file system remembers of it up to date.
+        # Where it was absent once, a look into the folder brings up to date what a network file system remembers.
         with suppress(OSError):
-            if proof.name in os.listdir(proof.parent):
+            if proof.exists() or proof.name in os.listdir(proof.parent):
                 return True
+        beat()
         time.sleep(0.5)
     return False
 

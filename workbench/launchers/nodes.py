@@ -28,8 +28,8 @@ from workbench.store.folder import RunFolder
 
 JOIN_SECONDS = 180.0
 """Longest wait for the nodes of a run, once the first is there."""
-SHARED_SECONDS = 30.0
-"""Longest time until a file that one node writes is seen on another: network file systems remember what was absent."""
+SHARED_SECONDS = 20.0
+"""Longest time until a file that one node writes is seen on another; less than the silence after which one is lost."""
 BEAT_SECONDS = 2.0
 SILENCE_SECONDS = 30.0
 """After which a node, or the first one, is lost."""
@@ -225,6 +225,14 @@ class Nodes:
                     strangers.append(Line(listener.accept()[0]))
                 strangers = [each for each in strangers if not self._let_in(each, ours, proof)]
                 self._listen()
+                for line in self._lines:
+                    if line.stage == "blind":
+                        raise NodesError(
+                            f"{line} does not see what this node ({socket.gethostname()}) writes into the run's "
+                            "folder: the runs folder must lie on a disk that all nodes share"
+                        )
+                    if line.lost:
+                        raise NodesError(line.lost)
         finally:
             listener.close()
             for each in strangers:
@@ -257,20 +265,13 @@ class Nodes:
         for line in self._lines:
             for words in line.read():
                 if "sees" in words:
-                    line.stage = "ready"
-                    if not words["sees"]:
-                        raise NodesError(
-                            f"{line} does not see what this node ({socket.gethostname()}) writes into the run's "
-                            "folder: the runs folder must lie on a disk that all nodes share"
-                        )
+                    line.stage = "ready" if words["sees"] else "blind"
                 if self.failed is None and isinstance(found := words.get("failed"), list) and len(found) == 2:
                     self.failed = Failed(int(found[0]), int(found[1]), f" on {line}")
                     self._failed_at = time.monotonic()
                 if "ended" in words:
                     line.stage = "ended"
             line.beat()
-            if line.stage == "looks" and line.lost:
-                raise NodesError(line.lost)
 
     def start(self, master: tuple[str, int]) -> None:
         """Have the other nodes start their trainers.
