@@ -74,6 +74,7 @@ LONGER: list[Fields] = [
     {"execution": {"precision": "bf16", "weights": "bf16"}, "most": 2e-2},
     {"data": {"batch_size": {"kind": "linear", "start": 8, "end": 16}}},
     {"data": {"order": "curriculum"}},
+    {"data": {"order": {"kind": "sharded", "shards": 4}}},
     {"execution": {"padding": "kept"}},
 ]
 extended = pytest.mark.extended

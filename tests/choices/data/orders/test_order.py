@@ -9,7 +9,7 @@ import torch
 from tests.choices.data.orders.slow import prepared_of
 from workbench.choices.data import Embedded
 from workbench.choices.data.order import RowOrder
-from workbench.choices.data.orders import Curriculum, Order, Shuffled
+from workbench.choices.data.orders import Curriculum, Order, Sharded, Shuffled
 
 LENGTH = 16
 DRAW = np.random.default_rng(0)
@@ -20,8 +20,9 @@ ORDERS = [
     Curriculum(pacing="sorted"),
     Curriculum(pacing="linear", pace_tokens=1500, by="frequency"),
     Curriculum(pacing="root", pace_tokens=700, first="hard"),
+    Sharded(shards=4),
 ]
-each_order = pytest.mark.parametrize("order", ORDERS, ids=["documents", "rows", "sorted", "linear", "root"])
+each_order = pytest.mark.parametrize("order", ORDERS, ids=["documents", "rows", "sorted", "linear", "root", "shards"])
 
 
 def rows(order: Order, seed: int = 3) -> RowOrder:
