@@ -190,7 +190,13 @@ def test_a_run_that_has_ended_shows_everything_it_recorded_without_any_kernel(pa
     writer = TelemetryWriter(folder.telemetry, flush_seconds=60)
     for step in range(1, 41):
         numbers = {"memory_gib": 1.5, "accuracy": step / 80, "step_ms": 30.0, "forward_ms": 9.0, "backward_ms": 18.0}
-        numbers |= {"loss": 9 - step / 9, "lr": 1e-3, "tokens_per_second": 900.0 + step}
+        numbers |= {
+            "precision": step / 50,
+            "recall": step / 60,
+            "loss": 9 - step / 9,
+            "lr": 1e-3,
+            "tokens_per_second": 900.0 + step,
+        }
         writer.scalars(step, step / 4, 400 * step, **numbers)
         writer.layers(step, state=[0, 0], update_ratio=[1e-3, 2e-3 / step])
     writer.close()
@@ -222,6 +228,10 @@ def test_a_run_that_has_ended_shows_everything_it_recorded_without_any_kernel(pa
         monitor.get_by_label("What the speed panel shows").select_option(mode)
         expect(speed.locator(".wb-area canvas")).to_be_visible()
         expect(speed).not_to_contain_text("Nothing was recorded")
+    # Of one that finds replaced tokens, both shares at once.
+    expect(monitor.locator(".wb-panel-scalar .wb-legend")).to_contain_text(
+        re.compile(r"precision \(%\).*recall \(%\)", re.DOTALL)
+    )
     monitor.get_by_label("Quantity", exact=True).select_option("accuracy")
     expect(monitor.locator(".wb-panel-scalar .wb-area canvas")).to_be_visible()
     for done in (begins, folder):
