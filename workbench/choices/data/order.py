@@ -43,7 +43,9 @@ class EpochPlan(NamedTuple):
         """
         bounds_D1 = np.zeros(len(store.offsets_D1), np.int64)
         np.cumsum(np.diff(store.offsets_D1)[order_D], out=bounds_D1[1:])
-        return cls(store.offsets_D1[:-1][order_D], bounds_D1, rows_R)
+        # Half the bytes: of 10 GB of tokens in rows of 512 this array alone takes 75 MiB otherwise.
+        narrow = np.int32 if len(rows_R) < 1 << 31 else np.int64
+        return cls(store.offsets_D1[:-1][order_D], bounds_D1, rows_R.astype(narrow))
 
 
 Arrange = Callable[[TokenStore, int, int, int], EpochPlan]
@@ -224,7 +226,7 @@ def _lay_out(plan: EpochPlan, rows_B: np.ndarray, length: int) -> tuple[np.ndarr
     Returns:
         three int64 arrays of shape (B, T).
     """
-    begin_B = rows_B * length
+    begin_B = rows_B.astype(np.int64) * length
     # The document a place lies in is the last one that begins at or before it.
     first_B = np.searchsorted(plan.bounds_D1, begin_B, side="right") - 1
     last_B = np.searchsorted(plan.bounds_D1, begin_B + (length - 1), side="right") - 1
