@@ -24,16 +24,21 @@ def causal(tiny: Recipe) -> Recipe:
     return tiny.with_(objective="causal", budget={"amount": 6, "evaluations": 1})
 
 
-def test_a_selective_run_resumes_bit_for_bit_and_pays_for_its_reference(causal: Recipe, live: Live) -> None:
-    reference = live(causal.with_(architecture={"layers": 1}))
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+def test_a_selective_run_resumes_bit_for_bit_and_pays_for_its_reference(
+    tiny: Recipe, live: Live, objective: str
+) -> None:
+    plain = tiny.with_(objective=objective, budget={"amount": 6, "evaluations": 1})
+    kind = {"causal": "selective", "masked": "selective_masked"}[objective]
+    reference = live(plain.with_(architecture={"layers": 1}))
     train(reference)
-    recipe = causal.with_(objective={"kind": "selective", "keep": 0.5, "run": reference.folder.id})
+    recipe = plain.with_(objective={"kind": kind, "keep": 0.5, "run": reference.folder.id})
     whole, parts = live(recipe), live(recipe)
     straight = train(whole)
     train(parts, stop_at=3)
     assert_same(straight, train(parts, resume=True))
     assert whole.telemetry.series("every_token_loss") == parts.telemetry.series("every_token_loss")
-    alone = live(causal.with_(objective={"kind": "selective", "keep": 0.5}))
+    alone = live(plain.with_(objective={"kind": kind, "keep": 0.5}))
     without = train(alone).meta["useful_flops"]
     assert 1.05 * without < straight.meta["useful_flops"] < 1.34 * without, "a forward pass of a smaller model"
     assert whole.telemetry.series("loss")[1][1:] != alone.telemetry.series("loss")[1][1:]
@@ -96,6 +101,10 @@ def test_references_that_cannot_be_compared_with_are_refused(causal: Recipe, tin
         check_reference(run.folder, causal, prepared, 64, "objective.run")
     with pytest.raises(RunError, match="must predict the next token"):
         check_reference(run.folder, tiny, prepared, 32, "objective.run")
+    check_reference(run.folder, tiny, prepared, 32, "objective.run", causal=False)
+    for kind in ("causal", "hybrid"):
+        with pytest.raises(RunError, match=r"hidden token at its place; name a run with objective 'masked'"):
+            check_reference(run.folder, tiny.with_(objective=kind), prepared, 32, "objective.run", causal=False)
     environment = read_object(run.folder.environment)
     write_json(run.folder.environment, environment | {"data": {"tokenizer_sha256": "another"}})
     with pytest.raises(RunError, match="another tokenizer"):

@@ -107,8 +107,9 @@ class AssembledRecipe(Assembled):
         objective, size = self.model.choice.in_phase(self.phase), self.vocabulary.size
         labelled = objective.labels_in(counts)
         useful: float = objective.flops(self.architecture, size, plans, batch.tokens, labelled, batch.span, length)
-        reference = self.model.reference
-        return useful + (reference.flops(batch.tokens, batch.span, length) if reference else 0.0)
+        if (reference := self.model.reference) is None:
+            return useful
+        return useful + reference.flops(batch.tokens, objective.scored(batch.tokens, length), batch.span, length)
 
 
 def assemble(recipe: Recipe, prepared: PreparedData, engine: Engine | None = None) -> AssembledRecipe:

@@ -53,12 +53,15 @@ def reference_folder(run: str, step: int | None, knob: str, beside: RunFolder) -
     return folder
 
 
-def check_reference(folder: RunFolder, recipe: Recipe, prepared: PreparedData, longest: int, knob: str) -> None:
-    """Refuse a reference that reads other tokens, no next tokens, or shorter rows.
+def check_reference(
+    folder: RunFolder, recipe: Recipe, prepared: PreparedData, longest: int, knob: str, *, causal: bool = True
+) -> None:
+    """Refuse a reference that reads other tokens, reads them in another way, or shorter rows.
 
     Args:
         recipe: of the reference.
         longest: tokens of the rows that it is to score.
+        causal: whether it is to predict next tokens, or hidden ones from both sides.
 
     Raises:
         RunError: says which of them, and the way out.
@@ -70,10 +73,12 @@ def check_reference(folder: RunFolder, recipe: Recipe, prepared: PreparedData, l
             f"{knob}: run '{folder.id}' was trained with another tokenizer, so its losses are of other tokens; train "
             "the reference on the same data and tokenizer, or point data.tokenizer to that run's tokenizer.json"
         )
-    if not recipe.objective.causal:
+    # One that reads a [MASK] from the place before it has no answer at the first of a row.
+    if recipe.objective.causal != causal or recipe.objective.shifted:
+        task, kind = ("the next token", "causal") if causal else ("a hidden token at its place", "masked")
         raise RunError(
-            f"{knob}: run '{folder.id}' has objective '{recipe.objective.kind}', and a reference must predict the next "
-            "token; name a run with objective 'causal'"
+            f"{knob}: run '{folder.id}' has objective '{recipe.objective.kind}', and a reference must predict {task}; "
+            f"name a run with objective '{kind}'"
         )
     if recipe.data.longest < longest:
         raise RunError(
@@ -111,7 +116,8 @@ def with_reference(model: Any, recipe: Recipe, prepared: PreparedData, folder: R
         return
     run, step = recipe.objective.reference
     found = reference_folder(run, step, "objective.run", folder)
-    check_reference(found, Recipe.load(found.recipe), prepared, recipe.data.longest, "objective.run")
+    theirs, causal = Recipe.load(found.recipe), recipe.objective.causal
+    check_reference(found, theirs, prepared, recipe.data.longest, "objective.run", causal=causal)
     model.reference = load_reference(found, step, next(model.parameters()).device)
 
 

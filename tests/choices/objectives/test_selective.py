@@ -99,7 +99,7 @@ def test_rows_without_labels_and_scheduled_shares() -> None:
 def test_a_reference_costs_its_forward_pass() -> None:
     shape = PreLN(**SHAPE)
     frozen = LayerPlan.full(2, trains=(False, False), embedding=False, head=False)
-    found = Reference(model_of("causal"), frozen, shape).flops(48, 8.0, 16)
+    found = Reference(model_of("causal"), frozen, shape).flops(48, 48, 8.0, 16)
     assert found == pytest.approx(step_flops(shape, VOCABULARY.size, [PLAN], 48, 48, 8.0, 16) / 3)
 
 

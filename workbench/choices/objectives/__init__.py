@@ -13,8 +13,9 @@ from workbench.choices.objectives.phases import Phases
 from workbench.choices.objectives.regress import Regress
 from workbench.choices.objectives.replaced_token import ReplacedToken
 from workbench.choices.objectives.selective import Selective
+from workbench.choices.objectives.selective_masked import SelectiveMasked
 
 __all__ = [
     "AnswerSpan", "Causal", "Classify", "Diffusion", "Hybrid", "Loss", "Masked", "MaskedPermuted", "MetaController",
-    "Objective", "Phases", "Regress", "ReplacedToken", "Selective", "TrainingModel",
+    "Objective", "Phases", "Regress", "ReplacedToken", "Selective", "SelectiveMasked", "TrainingModel",
 ]  # fmt: skip

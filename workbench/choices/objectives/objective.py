@@ -282,6 +282,10 @@ class Objective(Choice):
         """Return run and step of a frozen model that scores rows (B, T) in training; None for none."""
         return None
 
+    def scored(self, tokens: int, length: int) -> int:
+        """Return how many of so many tokens, in rows of T = ``length``, a reference scores."""
+        return tokens
+
     @property
     def reads_text(self) -> bool:
         """True where :meth:`check_data` looks at the text of rows (B, T): a launch asks it where text is prepared."""

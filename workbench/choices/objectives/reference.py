@@ -22,10 +22,10 @@ class Reference(NamedTuple):
     plan: LayerPlan
     architecture: Architecture
 
-    def flops(self, tokens: int, span: float, length: int) -> float:
-        """Return the FLOPs of its forward pass over so many tokens; ``span`` and ``length`` as for ``step_flops``."""
+    def flops(self, tokens: int, labelled: int, span: float, length: int) -> float:
+        """Return the FLOPs of its forward pass, head on ``labelled`` tokens; arguments as for ``step_flops``."""
         size = self.model.vocabulary.size
-        whole = step_flops(self.architecture, size, [self.plan], tokens, tokens, span, length)
+        whole = step_flops(self.architecture, size, [self.plan], tokens, labelled, span, length)
         # Of a step's three passes through the head one; `whole` has the two that a frozen head takes.
         head = head_flops(self.architecture, size) / 3 - head_flops(self.architecture, size, self.plan)
-        return whole + tokens * head
+        return whole + labelled * head
