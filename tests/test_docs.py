@@ -13,7 +13,12 @@ from tests.documents import ROOT, Executed, blocks
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 MEASURED = ROOT / "docs" / "measured.md"
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ARCHITECTURE, MEASURED, ROOT / "docs" / "methods.md"]
-DOCUMENTS += [ROOT / "docs" / "guide.md", ROOT / "LOG.md", *sorted((ROOT / "docs" / "log").glob("*.md"))]
+DOCUMENTS += [
+    ROOT / "docs" / "guide.md",
+    ROOT / "docs" / "scale.md",
+    ROOT / "LOG.md",
+    *sorted((ROOT / "docs" / "log").glob("*.md")),
+]
 DOCUMENTS += sorted((ROOT / "workbench").rglob("*.md"))
 DOCUMENTS = [path for path in DOCUMENTS if "node_modules" not in path.parts]
 

@@ -156,7 +156,7 @@ def test_launchers_are_found_by_name_and_their_knobs_are_checked(corpus: Path, r
     assert launcher_named("local:processes=2,priority=1", priority=3) == Local(processes=2, priority=3)
     with pytest.raises(RunError, match=r"on: 'local:two' is not NAME:KNOB=VALUE,KNOB=VALUE"):
         launcher_named("local:two")
-    with pytest.raises(RunError, match="on: unknown value 'mars'; legal: elsewhere, inline, local, ray, slurm"):
+    with pytest.raises(RunError, match="on: unknown value 'mars'; legal: elsewhere, hand, inline, local, ray, slurm"):
         launcher_named("mars")
     with pytest.raises(
         RunError, match=r"launcher Local: priorty: .*; its knobs are kind, oversubscribe, priority, processes, wait"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -17,13 +16,11 @@ import pytest
 from tests.run_folders import processes_of
 from tests.tiny_runs import tiny_recipe, wait_until
 from workbench.base.errors import RunError, RunFailed
+from workbench.client.launch import launch
 from workbench.client.run import Run
 from workbench.client.summary import summary
 from workbench.launchers import node, nodes
-from workbench.launchers.create import create
 from workbench.launchers.fork_server import TRAINER
-from workbench.launchers.launched import Launched
-from workbench.launchers.local import Local
 from workbench.launchers.nodes import Nodes, NodesError
 from workbench.launchers.processes import child_environment, module_command
 from workbench.store.folder import RunFolder
@@ -43,11 +40,12 @@ def run(corpus: Path, root: Path) -> Run:
 
 
 def made(corpus: Path, root: Path) -> Run:
-    """Return a run that a launcher has made and nobody trains yet."""
-    folder, lock = create(root, lambda draft: tiny_recipe(corpus, 1_000_000), launcher=Local())
-    Launched.here("local", root.parent).write(folder)
-    os.close(lock)
-    return Run(folder)
+    """Return a run whose nodes nobody has started yet."""
+    said: list[str] = []
+    run = launch(tiny_recipe(corpus, 1_000_000), on="hand:nodes=2", runs_dir=root, say=said.append)
+    assert f"-m {node.__name__} {run.folder.path} --nodes=2 --processes=1" in said[0]
+    assert (run.status, summary(run.folder)["where"]) == ("queued", "nodes started by hand")
+    return run
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def _add_training(verbs: Any) -> None:
     train.take("--target-loss NATS", "exit with 3 if held-out loss ends above it", type=number("nats, such as 6.5"))
     launch = _verb(verbs, "launch", "training:launch", "train in the background; prints the run id")
     _add_recipe(launch)
-    text = "where: local (default), or slurm with its knobs, as in slurm:nodes=2,partition=gpu,time_minutes=60"
+    text = "where: local (default), or slurm, ray or hand with knobs, as in slurm:nodes=2,partition=gpu,time_minutes=60"
     launch.take("--on NAME[:KNOB=VALUE,...]", text, default="local")
     for starting in (train, launch):
         starting.take("--now", "skip the queue and train beside other runs (in Python: queue=False)")

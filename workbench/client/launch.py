@@ -48,8 +48,9 @@ def launch(
 
     Args:
         recipe: what to train, complete: ``wb.presets.get("fast")``, one changed by ``with_``, ``wb.Recipe.load(path)``.
-        on: ``local``, a separate process that survives this one; ``inline``, one that ends with this one; ``slurm``, a
-            job of a cluster. With knobs as text (``slurm:nodes=2,partition=gpu``) or as a launcher.
+        on: ``local``, a separate process that survives this one; ``inline``, one that ends with this one; ``slurm`` or
+            ``ray``, nodes of a cluster (docs/scale.md); ``hand``, nodes that somebody else starts. With knobs as text
+            (``slurm:nodes=2,partition=gpu``) or as a launcher.
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
         name: of the run in lists and plots; else the recipe's name, with a number where a run has it already.
         run_id: for programs that must not launch a run twice; else a new id.

@@ -27,7 +27,7 @@ from workbench.store.state import read_state, take_lock, write_state
 
 Handle = dict[str, Any]
 """All that a launcher needs to find a run again, as JSON holds it; kept in ``launched.json``."""
-HOMES = ("workbench.launchers.local", "workbench.launchers.slurm", "workbench.launchers.ray")
+HOMES = tuple(f"workbench.launchers.{name}" for name in ("local", "slurm", "ray", "hand"))
 """Modules that define the launchers of this package."""
 SUBMITTING_SECONDS = 30.0
 """Longest time from the making of a run folder to its handle; whoever takes longer was killed."""

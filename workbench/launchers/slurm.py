@@ -27,8 +27,8 @@ from workbench.store.folder import RunFolder
 from workbench.store.state import write_state
 
 JOB = "workbench.launchers.slurm_job"
-ASK_SECONDS = 20.0
-"""Longest wait for an answer of Slurm's controller."""
+ASK_SECONDS = 40.0
+"""Longest wait for an answer of Slurm's controller, for which its programs themselves wait about 20."""
 LOOK_SECONDS = 5.0
 """Between two questions about the same job: a page looks several times a second, and a controller serves many users."""
 ENDED = {
