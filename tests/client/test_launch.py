@@ -96,12 +96,13 @@ def test_text_that_will_not_be_read_is_named(corpus: Path, root: Path, tmp_path:
     mixed.mkdir()
     (mixed / "a.jsonl").write_text('{"text": "' + "some words that are read " * 2000 + '"}\n')
     (mixed / "b.txt").write_text("words that are not")
-    recipe = tiny_recipe(corpus).with_(data={"paths": (str(mixed),)})
+    recipe = tiny_recipe(corpus).with_(data={"paths": (str(mixed),), "order": "curriculum"})
     with pytest.raises(RunError, match="on: unknown value"):
         launch(recipe, "nowhere", root, say=said.append)
     assert said == [], "not before it is known that there will be a run"
     launch(recipe, runs_dir=root, say=said.append).stop()
     assert any(line.startswith("data.paths: of '") and "not 1 other (b.txt)" in line for line in said)
+    assert any(line.startswith("data.order: all rows are open after 1,000,000 tokens") for line in said)
 
 
 def test_weights_that_are_no_checkpoint_are_refused_and_nothing_stays(corpus: Path, root: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 import workbench as wb
 from tests.forecasting.machine_rates import RATES
 from workbench import presets
+from workbench.base.text import count
 from workbench.choices.data.prepare import NAME, _subject, prepare
 from workbench.choices.execution import memory_fit
 from workbench.cli.forecasting import summary
@@ -156,6 +157,17 @@ def test_a_run_that_takes_the_free_memory_is_forecast_with_what_is_free(
 def test_what_is_not_seen_is_said(recipe: Recipe) -> None:
     adaptive = recipe.with_(data={"batch_rule": "simigrad"}, execution={"micro_batch_size": 8})
     assert any("simigrad" in note for note in ahead(adaptive).notes)
+
+
+def test_passes_over_the_text_are_said(recipe: Recipe) -> None:
+    tokens = prepare(recipe.data, say=lambda line: None).train.tokens
+    many = recipe.with_(budget={"amount": 20 * tokens, "unit": "tokens"})
+    assert f"training makes about 20 passes over {count(tokens)} tokens" in ahead(many).notes
+    half = many.with_(data={"tokens_limit": tokens // 2})
+    assert any(note.startswith("training makes about 40 passes") for note in ahead(half).notes)
+    far = recipe.with_(data={"order": "curriculum"}, budget="30 steps")
+    assert any("all rows are open after 1,000,000 tokens" in note for note in ahead(far).notes)
+    assert not any("data.order" in note for note in ahead(recipe).notes)
 
 
 def test_a_rate_that_learns_nothing_is_said(recipe: Recipe) -> None:

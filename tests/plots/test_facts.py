@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from workbench.plots.facts import facts
 
 from .synthetic import as_before
@@ -27,3 +29,12 @@ def test_facts_of_a_run_and_of_nothing(view, empty):
     assert facts(empty)["what was learned"] == "not evaluated"
     assert "seconds of training" in facts(empty)
     assert facts(empty)["state"] == "failed"
+
+
+def test_passes_over_the_text_are_said(view):
+    assert facts(view)["text"] == "-"
+    read = {"step": 9, "data.epochs": 19.96}
+    found = replace(view, environment={"data": {"train": {"tokens": 299_980}}},
+                    telemetry=replace(view.telemetry, scalars=[*view.telemetry.scalars, read]))  # fmt: skip
+    assert facts(found)["text"] == "20 passes over 299,980 tokens"
+    assert facts(replace(found, environment={"data": 3}))["text"] == "-"

@@ -122,6 +122,17 @@ def count(value: float | None) -> str:
     return f"{value:,.0f}"
 
 
+def passes_words(passes: float, tokens: int) -> str:
+    """Return how often a text of so many tokens is read.
+
+    Example:
+        >>> passes_words(20.0, 500_000), passes_words(0.3125, 2_000_000), passes_words(1.0, 900)
+        ('20 passes over 500,000 tokens', '0.313 passes over 2.00M tokens', '1 pass over 900 tokens')
+    """
+    shown = f"{passes:.3g}" if passes < 100 else f"{passes:,.0f}"
+    return f"{shown} pass{'es' * (shown != '1')} over {count(tokens)} tokens"
+
+
 def duration_words(seconds: float) -> str:
     """Seconds in at most two units.
 

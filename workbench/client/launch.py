@@ -94,6 +94,8 @@ def launch(
         # Of text that will not be read, above all.
         for notice in recipe.data.notices():
             say(f"{notice.path}: {notice.message}")
+        if unread := recipe.data.order.unread(recipe.data.most_tokens(recipe.budget), None):
+            say(f"data.order: {unread}")
     folder, lock = create(root, lambda draft: _with_weights(draft, recipe, initial), run_id, launcher)
     told = None if say is None else lambda line: say(f"{folder.id}: {line}")
     start(folder, lock, launcher, say=told)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from workbench.base.text import count, duration_words
+from workbench.base.text import count, duration_words, passes_words
 
 if TYPE_CHECKING:
     from workbench.choices.choice import Problem
@@ -40,7 +40,7 @@ class Forecast:
         cost: of these seconds at the price per hour, None without a price.
         schedules: values at points along the budget, by path; ``progress`` is the share of the budget spent.
         layers: ``forward`` and ``backward`` by point, shares of micro-batches in which each layer computes and trains.
-        notes: what the numbers leave out for this recipe.
+        notes: how often the text is read, and what the numbers leave out for this recipe.
         compile_seconds: of one processor, roughly what compiling takes the first time, before the run's clock starts;
             several processors compile in parallel. 0 if nothing is compiled.
         preparation: what happens once before training, if text and vocabulary are not in this machine's cache yet.
@@ -154,7 +154,7 @@ def forecast(
         cost=None if price_per_hour is None else price_per_hour * simulated.seconds / 3600,
         schedules=_schedules(simulated.points),
         layers={way: [getattr(point, way) for point in simulated.points] for way in ("forward", "backward")},
-        notes=tuple(filter(None, (far, filled, *_notes(recipe)))),
+        notes=tuple(filter(None, (far, filled, *_reading(recipe.data, simulated.tokens), *_notes(recipe)))),
         compile_seconds=simulator.compile_seconds(simulated),
         machine=rates.device,
         calibrated=rates.date,
@@ -239,6 +239,16 @@ def _schedules(points: list[Any]) -> dict[str, list[float]]:
     """Values by path at every point, ``progress`` first."""
     found = {"progress": [point.progress.fraction for point in points]}
     return found | {path: [point.knobs[path] for point in points] for path in points[0].knobs}
+
+
+def _reading(data: Data, tokens: float) -> list[str]:
+    """Return how often a run of so many tokens reads its text, where its size is known, and what it leaves unread."""
+    from workbench.choices.data.prepare import training_tokens
+
+    whole = training_tokens(data)
+    unread = data.order.unread(tokens, whole)
+    passes = f"training makes about {passes_words(tokens / whole, whole)}" if whole else ""
+    return [passes, unread and f"data.order: {unread}"]
 
 
 def _notes(recipe: Recipe) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from workbench.base.text import UNKNOWN, count, decimal
+from workbench.base.text import UNKNOWN, count, decimal, passes_words
 from workbench.store.evaluations import LABELS, PART_LOSS, benchmark_scores, is_part, score_label
 from workbench.store.measured import (
     bits_per_byte,
@@ -42,6 +42,7 @@ def facts(view: RunView) -> dict[str, str]:
         MEMORY_FOR_TRAINING: decimal(memory_for_training(view), 3),
         "steps": count(steps),
         "tokens": count(measured(view, "tokens")),
+        "text": _passes(view),
         SECONDS_TRAINED: decimal(measured(view, "seconds"), 1),
         "parameters": count(parameters),
         **{
@@ -51,6 +52,15 @@ def facts(view: RunView) -> dict[str, str]:
             if not is_part(name) or name.startswith(PART_LOSS)
         },
     }
+
+
+def _passes(view: RunView) -> str:
+    passes = measured(view, "data.epochs")
+    # Damaged folders have anything there.
+    data = view.environment.get("data")
+    train = data.get("train") if isinstance(data, dict) else None
+    tokens = train.get("tokens") if isinstance(train, dict) else None
+    return passes_words(passes, tokens) if passes is not None and isinstance(tokens, int) else UNKNOWN
 
 
 def facts_side_by_side(views: Sequence[RunView]) -> dict[str, list[str]]:

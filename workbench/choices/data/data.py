@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from workbench.choices.data.steps.step import Step
 from workbench.choices.data.tokenizers.tokenizer import TokenizerChoice
 from workbench.choices.data.tokenizers.trained import TrainedTokenizer
 from workbench.choices.data.tokens import PreparedData
-from workbench.choices.progress import LOOK_AHEAD, Progress
+from workbench.choices.progress import LOOK_AHEAD, Budget, Progress
 from workbench.choices.schedules.schedule import Schedule, ScheduledInt, at, scheduled_knob
 
 Say = Callable[[str], None]
@@ -105,6 +106,13 @@ class Data(Choice):
     def fewest_rows(self) -> int:
         """Smallest batch that ``batch_size`` reaches, in rows."""
         return round(_extremes(self.batch_size)[0])
+
+    def most_tokens(self, budget: Budget) -> float:
+        """Return the most tokens that a budget lets a run read; infinite where it counts seconds, or batches adapt."""
+        if budget.unit == "tokens":
+            return budget.amount
+        steady = budget.unit == "steps" and self.batch_rule.follows_schedule
+        return budget.amount * self.most_rows * self.longest if steady else math.inf
 
     def length_at(self, progress: Progress) -> int:
         """Row length T at ``progress``, in tokens: as written, or a schedule's value rounded down to ``length_step``.

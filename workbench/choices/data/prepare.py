@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import math
 import time
 from collections.abc import Iterator
@@ -47,6 +48,7 @@ _SHAPE = {"sequence_length", "length_step", "batch_size", "batch_rule", "order",
 NAME = "preparation"
 """Name of the file in which its time is remembered."""
 _PREPARED: set[str] = set()
+_TOKENS: dict[str, int] = {}
 _ABSENT: dict[str, int] = {}
 """Text that was not prepared, and when the cache had last changed then."""
 
@@ -162,6 +164,22 @@ def is_prepared(data: Data) -> bool:
         return True
     _ABSENT[asked] = changed
     return False
+
+
+def training_tokens(data: Data) -> int | None:
+    """Return about how many tokens the training text has: as prepared, at most ``tokens_limit``; None where unknown.
+
+    Nobody knows for a stream, and of a mixture each part is read another number of times. No text is read.
+    """
+    if getattr(data, "stream", 0) or len(data.corpora()) > 1:
+        return None
+    limit = data.tokens_limit or None
+    asked = f"{cache_folder() / 'tokens'} {data.model_dump_json(exclude=_SHAPE)}"
+    if asked not in _TOKENS and is_prepared(data):
+        with contextlib.suppress(DataError):
+            if manifest := read_manifest(cache_folder() / "tokens" / key_of(_made_from(data))):
+                _TOKENS[asked] = int(manifest["train"]["tokens"])
+    return min(filter(None, (limit, _TOKENS.get(asked))), default=None)
 
 
 def tokenizer_at_hand(data: Data) -> tuple[str, Vocabulary] | None:

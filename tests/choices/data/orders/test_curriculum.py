@@ -78,6 +78,15 @@ def test_scores_do_not_depend_on_how_many_documents_are_scored_at_once(monkeypat
     assert np.allclose(mean_log_frequency(PREPARED), whole, rtol=1e-12)
 
 
+def test_what_a_run_will_not_read_is_said() -> None:
+    grows = Curriculum(pacing="linear", start=0.2, pace_tokens=1000)
+    assert grows.unread(1000, None) == grows.unread(math.inf, 500) == ""
+    assert "ends at 500 with 60% of them: its hardest documents are never read" in grows.unread(500, None)
+    whole = Curriculum(pacing="sorted", first="hard")
+    assert whole.unread(500, None) == whole.unread(500, 500) == ""
+    assert "500 tokens are 25% of the text: its easiest documents are never read" in whole.unread(500, 2000)
+
+
 def test_the_open_share_is_among_the_scheduled_values() -> None:
     at = Progress(step=1, tokens=500_000, seconds=1.0, budget=Budget())
     assert Curriculum(start=0.1, pacing="linear").scheduled_values(at) == {"open": pytest.approx(0.55)}

@@ -69,6 +69,24 @@ class Curriculum(Order):
         """Return the open share, ``open``, where it grows."""
         return {} if self.pacing == "sorted" else {"open": float(self.open_share(progress.tokens))}
 
+    def unread(self, tokens: float, text_tokens: int | None) -> str:
+        """See :meth:`Order.unread`: rows (R,) that are not opened, or that come after the end."""
+        end = "hardest" if self.first == "easy" else "easiest"
+        if self.pacing == "sorted":
+            if text_tokens is None or tokens >= text_tokens:
+                return ""
+            return (
+                f"'sorted' reads from one end to the other, and {tokens:,.0f} tokens are {tokens / text_tokens:.0%} of "
+                f"the text: its {end} documents are never read; use a larger budget, or pacing 'linear'"
+            )
+        if tokens >= self.pace_tokens:
+            return ""
+        return (
+            f"all rows are open after {self.pace_tokens:,} tokens, and the run ends at {tokens:,.0f} with "
+            f"{float(self.open_share(int(tokens))):.0%} of them: its {end} documents are never read; lower "
+            "data.order.pace_tokens"
+        )
+
     def arrange(self, prepared: PreparedData) -> Arrange:
         """Return the plan of an epoch, D documents in R rows; scores the documents once."""
         hardness_D = self._hardness(prepared)

@@ -20,6 +20,14 @@ class Order(Choice):
         """Return run and step of the model whose losses of documents the order goes by; None for none."""
         return None
 
+    def unread(self, tokens: float, text_tokens: int | None) -> str:
+        """Return what a run of so many tokens will not read of the text, or not long; empty where there is nothing.
+
+        Args:
+            text_tokens: of the training text; None where unknown.
+        """
+        return ""
+
     def arrange(self, prepared: PreparedData) -> Arrange:
         """Return the function that plans an epoch of the training split, D documents in R rows.
 
