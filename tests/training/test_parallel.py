@@ -130,9 +130,11 @@ def test_processes_that_begin_with_equal_seeds_drop_out_differently(pair: Proces
 
 @pytest.mark.process
 @extended
-def test_processes_that_do_not_divide_the_batch_share_it_unevenly(base: Recipe) -> None:
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_processes_that_divide_neither_batch_nor_weights(base: Recipe, stage: int) -> None:
+    recipe = base.with_(execution={"parallel": {"kind": "zero", "stage": stage} if stage else {"kind": "data"}})
     with ProcessGroup(3) as three:
-        assert_same_training(three(trained, fields(base))[0], alone(base))
+        assert_same_training(three(trained, fields(recipe))[0], alone(base))
 
 
 ZERO: list[Fields] = [
@@ -191,3 +193,33 @@ def test_the_memory_of_shared_states_is_as_computed(pair: ProcessGroup, base: Re
     computed = 8 * largest_share([weight.size for weight in one["weights"].values()], 2)
     assert max(shares) == pytest.approx(computed, rel=0.1)
     assert max(shares) == pytest.approx(one["held"] / 2, rel=0.1)
+
+
+THREE = {"kind": "zero", "stage": 3}
+CUT: list[Fields] = [
+    each
+    for each in LONGER
+    if each.get("depth") != "grow_width" and "most" not in each and each.get("objective") != "selective"
+]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("changes", [*QUICK, *(pytest.param(each, marks=extended) for each in CUT)], ids=str)
+def test_with_weights_cut_into_rows(pair: ProcessGroup, base: Recipe, changes: Fields) -> None:
+    recipe = base.with_(**changes)
+    first, second = pair(trained, fields(recipe.with_(execution={"parallel": THREE})))
+    one = alone(recipe)
+    assert_same_training(first, one)
+    assert first["optimizer"].keys() == one["optimizer"].keys(), "whole in the first process"
+    assert first["held"] == pytest.approx(one["held"] / 2, rel=0.1)
+    assert second["held"] == pytest.approx(one["held"] / 2, rel=0.1)
+
+
+@pytest.mark.process
+def test_weights_cut_into_rows_go_on_in_one_process_and_back(pair: ProcessGroup, base: Recipe) -> None:
+    recipe = base.with_(depth="stacking")
+    parts = [pair(trained, fields(recipe.with_(execution={"parallel": THREE})), 4)[0]]
+    parts.append(trained(Ranks(), fields(recipe), 3, parts[-1]))
+    parts.append(pair(trained, fields(recipe.with_(execution={"parallel": THREE})), 3, parts[-1])[0])
+    losses = [loss for part in parts for loss in part["losses"]]
+    assert_same_training({"losses": losses, "weights": parts[-1]["weights"]}, alone(recipe))

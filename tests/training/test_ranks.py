@@ -142,6 +142,7 @@ LONGER = [
     {"data": {"batch_size": {"kind": "linear", "start": 8, "end": 16}}},
     {"data": {"order": "curriculum"}},
     {"execution": {"parallel": {"kind": "zero", "stage": 2}}},
+    {"execution": {"parallel": {"kind": "zero", "stage": 3}}},
 ]
 
 

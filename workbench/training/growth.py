@@ -95,14 +95,14 @@ class Growth:
             return
         assembled.phase = phase
         if recipe.objective.renews_optimizer:
+            assembled.engine.settle(everywhere=True)
             assembled.optimizer = build_optimizer(recipe, assembled.model, assembled.engine)
         if self._writer is not None:
             self._writer.event(progress.step, "phase", recipe.objective.announced(phase), phase=phase + 1)
 
     def _begin(self, recipe: Recipe, stage: int, transition: Transition) -> None:
         assembled = self.assembled
-        if transition.state == "copy":
-            assembled.engine.settle(everywhere=True)
+        assembled.engine.settle(everywhere=True)
         if _architecture(recipe, stage) != assembled.architecture:
             wide = self._ready.pop(stage, None) or _build(recipe, assembled, stage)
             places = widen(assembled.model, wide, recipe.seed)

@@ -123,7 +123,7 @@ class Training:
             times.mark("data")
             if self.recipe.optimizer.before_step(self.assembled, batch.parts, self.plan, before, self.recipe.seed):
                 times.mark("optimizer")
-            layered = self.recorder.wants_layers(before)
+            layered = self.recorder.wants_layers(before) and self.engine.exchange.measures_layers
             result = self._gradients(batch, times, layered)
             norm = self.norm = self._clip()
             if layered:

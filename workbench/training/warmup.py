@@ -84,6 +84,7 @@ def _meet_graphs(training: Training) -> None:
         loss = engine.forward(model, batch, plan, progress)
         engine.backward(loss.over(dict.fromkeys(loss.parts, 1)))
         model.zero_grad(set_to_none=True)
+        engine.exchange.forget()
 
 
 def _variants(training: Training) -> Iterator[tuple[LayerPlan, Progress, StepShape]]:

@@ -252,7 +252,7 @@ class Engine:
             plan, progress: as for :class:`TrainingModel`.
         """
         with self.autocast():
-            loss: Loss = model(batch, plan, progress)
+            loss: Loss = self.exchange.module(model, plan)(batch, plan, progress)
         return loss
 
     @property

@@ -22,6 +22,7 @@ class AdamW(OptimizerChoice):
     """
 
     kind: Literal["adamw"] = "adamw"
+    elementwise: ClassVar[bool] = True
     moments: ClassVar[tuple[str, ...]] = ("exp_avg", "exp_avg_sq")
     beta1: float = knob(0.9, "decay of the first moment", ge=0, lt=1)
     beta2: float = knob(0.98, "decay of the second moment", ge=0, lt=1)

@@ -80,6 +80,7 @@ class Lion(OptimizerChoice):
     """
 
     kind: Literal["lion"] = "lion"
+    elementwise: ClassVar[bool] = True
     moments: ClassVar[tuple[str, ...]] = ("exp_avg",)
     lr: float = knob(1e-3, "peak learning rate: how far each weight moves per step", gt=0, le=100, scale="log")
     weight_decay: Scheduled = weight_decay_knob(0.1)

@@ -34,6 +34,9 @@ class OptimizerChoice(Choice):
     # Entries of its state, float32 in a tensor's shape, that an engine may keep in another form between two steps: none
     # unless a tensor's step depends on no other tensor. Those whose names end in `_sq` are never negative.
     moments: ClassVar[tuple[str, ...]] = ()
+    # The step of a number depends on that number, its gradient and its state alone, so that any part of a tensor can be
+    # stepped by itself.
+    elementwise: ClassVar[bool] = False
     lr: float = knob(1e-3, "peak learning rate", gt=0, le=100, scale="log")
     schedule: one_of(Schedule) = knob(  # type: ignore[valid-type]
         help="shape of the learning rate, as a factor on lr",

@@ -26,6 +26,16 @@ class Exchange:
     shares_norm = False
     """True: a process has a part of the gradients, and :meth:`norm` needs all processes in every step."""
 
+    measures_layers = True
+    """False: the first process has no layer whole, whose statistics could be recorded."""
+
+    def module(self, model: Any, plan: LayerPlan) -> Any:
+        """Return what takes the place of ``model`` in a pass that trains, under ``plan``."""
+        return model
+
+    def forget(self) -> None:
+        """Drop the gradients of passes that belong to no step."""
+
     def watch(self, model: nn.Module, optimizer: Optimizer) -> None:
         """Exchange the gradients of ``model`` from now on: at the beginning, and after growth made another one."""
 

@@ -10,42 +10,79 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from workbench.choices.choice import Problem, knob
+from workbench.choices.choice import Problem, knob, registry
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.parallel.buckets import Buckets, in_buckets, ring
-from workbench.choices.execution.parallel.parallel import Groups, Parallel
+from workbench.choices.execution.parallel.parallel import Exchange, Groups, Parallel
 from workbench.choices.execution.parallel.sharding import ShardedOptimizer
 from workbench.choices.execution.ranks import Ranks
 
 
 class Zero(Parallel):
-    """States of the optimizer (stage 1), and gradients (stage 2), shared out between the processes.
+    """States of the optimizer (stage 1), gradients (2) and weights (3), shared out between the processes.
 
-    Bytes a number, with k moments and n processes: whole 8 + 4 k, stage 1 8 + 4 k / n, stage 2 4 + 4 (1 + k) / n.
+    Bytes a number, with k moments and n processes: whole 8 + 4 k, stage 1 8 + 4 k / n, stage 2 4 + 4 (1 + k) / n,
+    stage 3 4 (2 + k) / n and a block.
 
-    Source: Rajbhandari et al. 2020 (arXiv 1910.02054), sections 5 and 7. Tensors are not cut.
+    Source: Rajbhandari et al. 2020 (arXiv 1910.02054), sections 5 and 7. Stages 1 and 2 do not cut tensors; stage 3 is
+    torch's FSDP2, which cuts them into rows.
     """
 
     kind: Literal["zero"] = "zero"
-    stage: int = knob(1, "what is shared out: 1 optimizer states, 2 gradients as well", ge=1, le=2)
+    stage: int = knob(1, "what is shared out: 1 optimizer states, 2 gradients as well, 3 weights as well", ge=1, le=3)
     bucket_mib: float = knob(
         25.0, "gradients that are sent at once; smaller ones leave earlier", unit="MiB", gt=0, le=4096, scale="log"
     )
 
-    def exchange(self, ranks: Ranks) -> ShardedExchange:
-        """Return the buckets, whose sums all processes get (stage 1) or each its own (stage 2)."""
+    def exchange(self, ranks: Ranks) -> Exchange:
+        """Return the buckets, whose sums all processes get (stage 1) or each its own (stage 2), or FSDP2."""
+        if self.stage == 3:
+            # Not before: loading FSDP2 takes a second.
+            from workbench.choices.execution.parallel.full_sharding import FullSharding
+
+            return FullSharding(ranks)
         return ShardedExchange(ranks, round(self.bucket_mib * 2**20), self.stage)
 
-    def optimizer(self, build: Callable[[Groups], Optimizer], groups: Groups, ranks: Ranks) -> ShardedOptimizer:
+    def optimizer(self, build: Callable[[Groups], Optimizer], groups: Groups, ranks: Ranks) -> Optimizer:
         """Return an optimizer that keeps the states of this process's tensors; see :meth:`Parallel.optimizer`."""
+        if self.stage == 3:
+            return super().optimizer(build, groups, ranks)
         return ShardedOptimizer(build, groups, ranks)
 
     def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
-        """Yield an optimizer whose step of one tensor needs the others."""
+        """Yield an optimizer whose step of one tensor needs the others, and what stage 3 cannot cut."""
         if why := recipe.optimizer.needs_all_tensors:
             yield Problem(
                 "execution.parallel.kind", f"'zero' gives each process some of the tensors, and {why}; or use 'data'"
             )
+        elif self.stage == 3:
+            yield from _uncut(recipe)
+
+
+def _uncut(recipe: Any) -> Iterator[Problem]:
+    """Yield what stage 3 cannot cut into rows."""
+    execution, optimizer = recipe.execution, recipe.optimizer
+    if not optimizer.elementwise:
+        able = [kind for kind, choice in registry("optimizer").items() if getattr(choice, "elementwise", False)]
+        yield Problem(
+            "execution.parallel.stage",
+            f"3 cuts tensors, and '{optimizer.kind}' steps whole ones; use 2, or optimizer {', '.join(able)}",
+        )
+    if recipe.depth.architecture_at(recipe.architecture, 0) != recipe.architecture:
+        yield Problem(
+            "execution.parallel.stage", f"3 cannot widen what it has cut, as '{recipe.depth.kind}' does; use 2"
+        )
+    plain = {"compile": False, "weights": "fp32", "optimizer_states": "fp32"}
+    for name, value in plain.items():
+        if (got := getattr(execution, name)) != value:
+            yield Problem(
+                f"execution.{name}", f"{got!r} is not for execution.parallel.stage 3; use {value!r}, or stage 2"
+            )
+    if execution.micro_batch_size == "auto" or execution.recompute == "budget":
+        yield Problem(
+            "execution.parallel.stage",
+            "3 cannot measure what fits, since only the first process would; give the rows, and recompute 'layers'",
+        )
 
 
 class ShardedExchange(Buckets):
