@@ -70,8 +70,12 @@ def test_a_host_that_is_cut_off_is_named_and_the_run_goes_on(hosts: list[str], c
         assert each.wait(60) != 0
     assert not processes_of(root)
     assert f"node 1 ({hosts[1]}): node 0 has not been heard from for 30 s" in run.folder.log.read_text()
-    # On this machine alone, as one process, from what both have learned.
+    # With the cable back, from what both have learned.
+    ip("-n", hosts[1], "link", "set", f"v{hosts[1]}", "up")
     run.resume()
+    assert run.status == "queued"
+    for number, host in enumerate(hosts):
+        start(run, number, host)
     wait_until(lambda: run.state.step > step + 5 or run.final, 90, "more steps")
     assert run.status == "running", run.state.error
     run.stop(timeout=60)
