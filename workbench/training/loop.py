@@ -256,7 +256,6 @@ class Training:
             result.losses.append(loss.detach())
             result.sums.append(found.detached())
             result.plans.append(plan)
-        self.engine.exchange.launch()
         self.engine.ranks.reduce([*result.losses, *(x for each in result.sums for x in each.tensors())])
         # Before the update, where looking costs nothing: the weights still show what broke them.
         for value in map(float, result.losses if self.device.type == "cpu" else ()):
@@ -276,12 +275,9 @@ class Training:
         self.engine.finish(self.optimizer)
         gradients = [p.grad for p in self._parameters if p.grad is not None]
         limit = self.recipe.optimizer.clip_norm
-        exchange = self.engine.exchange
-        if limit is None and not self.recorder.wants_layers(self.progress) and not exchange.shares_norm:
+        if limit is None and not self.recorder.wants_layers(self.progress) and not self.engine.exchange.shares_norm:
             return None
-        # A process that keeps a part of the gradients may have none.
-        norms = torch._foreach_norm(gradients) if gradients else [torch.zeros((), device=self.device)]
-        norm = exchange.norm(torch.linalg.vector_norm(torch.stack(norms)))
+        norm = self.engine.exchange.norm(gradients)
         if limit is not None:
             # The epsilon keeps an all-zero gradient from dividing by zero.
             factor = (limit / (norm + 1e-6)).clamp(max=1.0)

@@ -268,6 +268,7 @@ class Engine:
             parts: micro-batches of the step.
         """
         loss.backward()
+        self.exchange.launch()
 
     def last(self, model: TrainingModel, plan: LayerPlan, whole: bool) -> None:
         """Before the backward pass of a step's last micro-batch: begin to sum gradients over the processes in it.

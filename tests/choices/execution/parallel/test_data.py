@@ -71,7 +71,7 @@ def summed(ranks: Ranks, knobs: dict[str, Any], plans: list[LayerPlan], steps: i
                 exchange.last(model, plan)
             loss.backward()
             early.append(len(exchange._sent))
-        exchange.launch()
+            exchange.launch()
         exchange.finish()
     ours = model.gradients()
     for rank in range(ranks.size):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -67,9 +68,9 @@ class FullSharding(Exchange):
                 self._sent_bytes += 3 * (self.ranks.size - 1) * weight.nbytes
         self.forget()
 
-    def norm(self, norm: Tensor) -> Tensor:
+    def norm(self, gradients: Sequence[Tensor]) -> Tensor:
         """See :meth:`Exchange.norm`; 0-d."""
-        square, began = norm.square(), time.perf_counter()
+        square, began = super().norm(gradients).square(), time.perf_counter()
         self.ranks.reduce([square])
         self._waited += time.perf_counter() - began
         return square.sqrt()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -48,14 +49,16 @@ class Exchange:
         """
 
     def launch(self) -> None:
-        """Send what is not sent yet: the step's last backward pass is over."""
+        """After every backward pass: send what is not sent yet, if it was the step's last."""
 
     def finish(self) -> None:
         """Wait until all gradients, of any shapes, are the sums over all processes."""
 
-    def norm(self, norm: Tensor) -> Tensor:
-        """Return the norm of all gradients, 0-d, from that of the gradients here."""
-        return norm
+    def norm(self, gradients: Sequence[Tensor]) -> Tensor:
+        """Return the norm of all gradients, 0-d; those here have any shapes."""
+        # A process that keeps a part of them may have none.
+        norms = torch._foreach_norm(list(gradients)) if gradients else [torch.zeros(())]
+        return torch.linalg.vector_norm(torch.stack(norms))
 
     def settle(self, everywhere: bool) -> None:
         """Have the first process hold the optimizer's whole state until the next step.

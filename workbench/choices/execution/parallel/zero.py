@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import torch.distributed as dist
@@ -108,8 +108,9 @@ class ShardedExchange(Buckets):
         self._whole = whole
         super().last(model, plan, whole)
 
-    def norm(self, norm: Tensor) -> Tensor:
+    def norm(self, gradients: Sequence[Tensor]) -> Tensor:
         """See :meth:`Exchange.norm`; 0-d."""
+        norm = super().norm(gradients)
         if not self.shares_norm or self._whole:
             return norm
         square = norm.square()
