@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 
 from workbench import __version__
 from workbench.base.text import aligned, many, plain
@@ -22,6 +23,8 @@ def prepare(options: argparse.Namespace) -> int:
     """
     from workbench.choices.data.preparation import preparation_of
 
+    if options.datatrove:
+        return _at_scale(options)
     found = preparation_of(recipe_from(options), say=lambda line: print(line, file=sys.stderr))
     gone = [] if options.why is None else list(found.removed(options.why))
     if options.html:
@@ -43,4 +46,15 @@ def prepare(options: argparse.Namespace) -> int:
             print(aligned([("document", "step", "reason", "detail", "text"), *rows[:MOST_LINES]]))
         if len(gone) > MOST_LINES:
             print(f"and {len(gone) - MOST_LINES:,} more; --json prints all")
+    return 0
+
+
+def _at_scale(options: argparse.Namespace) -> int:
+    from workbench.choices.data.at_scale import prepare_at_scale
+    from workbench.choices.data.workers import available_cores
+
+    data, cores = recipe_from(options).data, available_cores()
+    folder = prepare_at_scale(data, Path(options.datatrove), cores, cores, lambda line: print(line, file=sys.stderr))
+    ahead = f"train on it with --set 'data.paths={json.dumps([str(folder)])}' --set 'data.steps=[]'"
+    print(json.dumps({"documents": str(folder)}) if options.json else ahead)
     return 0

@@ -270,11 +270,11 @@ def _add_forecast(verbs: Any) -> None:
     ahead.take("--measure", "measure this machine again first: 20 s")
     ahead.take("--price N", "price of the device per hour, in any currency", type=number())
     _add_recipe(_verb(verbs, "plan", "planning:plan", "find the fastest, or leanest, execution here: 30 s"))
-    text = "prepare a recipe's text, and print what its preparation steps removed and changed"
-    preparing = _verb(verbs, "prepare", "preparing:prepare", text)
+    preparing = _verb(verbs, "prepare", "preparing:prepare", "prepare a text, and print what its steps did to it")
     _add_recipe(preparing)
     preparing.take("--why TEXT", "list removed documents with this text, source or reason, and why they were left out")
     preparing.take("--html FILE", "also write a page with shares, reasons and texts to read")
+    preparing.take("--datatrove FOLDER", "instead let datatrove apply the steps, and write what is left as JSON lines")
 
 
 def _add_lists(verbs: Any) -> None:

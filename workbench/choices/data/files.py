@@ -60,7 +60,7 @@ class Files(Streamed):
 
     def open_stream(self, first: int) -> Iterator[str]:
         """See :meth:`Streamed.open_stream`; what stands before is read over."""
-        return islice(self._read(self._training_files(), BadText(self.bad_text)), first, None)
+        return islice(self._read(self.files(), BadText(self.bad_text)), first, None)
 
     def heldout_documents(self) -> Iterator[str] | None:
         """Documents of ``heldout_paths``, or None when there are none."""
@@ -74,7 +74,7 @@ class Files(Streamed):
         if self.bad_text != "refuse":
             bad = BadText(self.bad_text)
             heldout = find_files(self.heldout_paths, "data.heldout_paths") if self.heldout_paths else []
-            deque(islice(self._read(self._training_files(), bad), self.stream or None), maxlen=0)
+            deque(islice(self._read(self.files(), bad), self.stream or None), maxlen=0)
             deque(self._read(heldout, bad), maxlen=0)
             if bad.count:
                 say(bad.told())
@@ -87,7 +87,7 @@ class Files(Streamed):
         """Number, bytes, names and a digest of (path, size, time of change) of the files; reads none of them."""
         heldout = find_files(self.heldout_paths, "data.heldout_paths") if self.heldout_paths else []
         return {
-            "train": listing(self._training_files()),
+            "train": listing(self.files()),
             "heldout": listing(heldout),
             "field": self.field,
             "document_characters": self.document_characters,
@@ -142,7 +142,12 @@ class Files(Streamed):
                                       f"not {many(len(left), 'other')} ({names}): name those outright to read them, "
                                       "too")  # fmt: skip
 
-    def _training_files(self) -> list[Path]:
+    def files(self) -> list[Path]:
+        """Return the training files, sorted; those that are held out are left out.
+
+        Raises:
+            DataError: a path that is missing or holds no readable file, or nothing is left.
+        """
         files = find_files(self.paths, "data.paths")
         if not self.heldout_paths:
             return files

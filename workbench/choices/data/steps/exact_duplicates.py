@@ -57,10 +57,14 @@ class ExactDuplicates(Step):
             return removed(document, f"every {self.by} repeated", f"{repeated} of them")
         return Verdict(document, text.rstrip(), changes={f"repeated {self.by}": repeated})
 
-    def _hash(self, text: str) -> bytes:
+    def normalised(self, text: str) -> bytes:
+        """Return the bytes of a text that are compared."""
         if self.ignore_whitespace:
             text = " ".join(text.split())
         if self.ignore_case:
             text = text.casefold()
+        return text.encode("utf-8", "surrogatepass")
+
+    def _hash(self, text: str) -> bytes:
         # 16 bytes: among a billion texts two different ones are equal with a chance of 1e-21.
-        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        return blake2b(self.normalised(text), digest_size=16).digest()
