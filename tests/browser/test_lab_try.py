@@ -62,6 +62,7 @@ def test_a_sentence_is_asked_pinned_and_seen(page: Page, server: Server, corpus:
     rows = pinned.locator("tbody tr")
     expect(rows).to_have_count(2)
     expect(rows.last).to_contain_text(re.compile(r"^60\S+%$"))
+    expect(rows.last.locator(".lab-try-bar span")).to_have_attribute("style", re.compile(r"width: \d"))
     field.fill("the house")
     expect(panel.get_by_label("temperature", exact=True)).to_have_value("0.8")
     panel.get_by_label("tokens", exact=True).fill("6")

@@ -160,9 +160,9 @@ def removed_lines(found: Mapping[str, Any]) -> list[str]:
 
 def place_line(place: Mapping[str, Any]) -> str:
     """Return the document of a place, in one line."""
-    heldout = " of the held-out text" if place["split"] == "heldout" else ""
+    side = "held-out" if place["split"] == "heldout" else "training"
     source = f" ({plain(place['source'], 80)})" if place["source"] else ""
-    return f"document {place['document']:,}{heldout}{source}, from token {place['offset']:,}"
+    return f"document {place['document']:,} of the {side} text{source}, from token {place['offset']:,}"
 
 
 def readings_line(place: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from workbench.client.run import Run
 from workbench.jupyter.lab import try_view
 from workbench.jupyter.lab.lab import Lab
 from workbench.jupyter.lab.try_view import TryView, spread
+from workbench.recipes.recipe import Recipe
 from workbench.seen.asked import rows
 
 pytestmark = pytest.mark.process
@@ -145,17 +146,24 @@ def test_a_composed_recipe_shows_its_rows_once_its_text_is_prepared(
 ) -> None:
     other = written(tmp_path / "other.jsonl", [f"{' '.join(CYCLE)} {n}" for n in range(60)])
     recipe = tiny_recipe(other, steps=40, name="composed")
-    view = TryView(composed=lambda: recipe)
+    composed: list[Recipe | None] = [recipe, None]
+    view = TryView(composed=lambda: composed[0])
     view.compose()
     _ = view.model_id
     heard = hear(view, monkeypatch)
     for read, (what, query) in enumerate((("facts", {}), ("prepare", {}), ("rows", {"step": 39}))):
         say(view, {"read": read, "run": "", "what": what, "query": query})
     wait_until(lambda: [each["read"] for each in heard if "said" not in each] == [0, 1, 2], what="the answers")
+    assert view.recipe == {"name": "composed", "hash": recipe.hash}
+    composed.pop(0)
+    view.compose()
+    assert view.recipe == {"name": "composed", "hash": ""}
+    say(view, {"read": 3, "run": "", "what": "facts", "query": {}})
+    wait_until(lambda: heard[-1]["read"] == 3, what="the refusal")
+    assert "cannot run" in heard.pop()["error"]
     view.close()
     assert any("turning the text into tokens" in each.get("said", "") for each in heard)
     heard = [each for each in heard if "said" not in each]
-    assert view.recipe == {"name": "composed", "hash": recipe.hash}
     assert "not prepared yet" in heard[0]["unprepared"]
     assert heard[1]["steps"] == [0, 0, 40]
     assert heard[2]["rows"] == json.loads(json.dumps(rows(recipe, 39, say=lambda line: None).to_dict()["rows"]))

@@ -85,9 +85,10 @@ class TryView(Light, BundledWidget):
         self.observe(lambda _change: pinned(), names="pinned")
 
     def compose(self) -> None:
-        """Take note of what is composed now."""
+        """Take note of what is composed now; what cannot run has no hash."""
         recipe = self._composed()
-        self.recipe = {} if recipe is None else {"name": recipe.name, "hash": recipe.hash}
+        before = self.recipe.get("name", "")
+        self.recipe = {"name": before, "hash": ""} if recipe is None else {"name": recipe.name, "hash": recipe.hash}
 
     def offer(self, runs: Sequence[Run]) -> None:
         """Let these runs be asked; of two, the second stands beside the first."""
@@ -151,6 +152,8 @@ class TryView(Light, BundledWidget):
         """Answer a question about the rows of a run or, where it names none, of what is composed."""
         subject = self._held.get(message["run"]) if message.get("run") else self._composed()
         what = message.get("what")
+        if subject is None and not message.get("run"):
+            self.send({"read": read, "error": "what is composed cannot run: below the form stands what is to be fixed"})
         if subject is None or what not in ("rows", "find", "facts", "prepare") or self.comm is None:
             return
         try:

@@ -1,4 +1,4 @@
-/* sources sha256:e39d86ff687fed7689acf9a3f81f141266cbe71c79ef66e5ef03484c8dbe4440
+/* sources sha256:0e28f7a40a3d46d1a46529e3c01955a42f8a47382c459b3112e3c693aa4e81df
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

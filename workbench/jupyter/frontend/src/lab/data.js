@@ -146,11 +146,12 @@ export class DataPanel {
     this.facts = el("div", { class: "lab-data-facts" });
     this.node = el("div", { class: "lab-try-panel", role: "tabpanel", "aria-label": "Data" }, this.picker.node, steps, line, this.said, this.prepare, this.found, this.rows, this.more, this.facts);
     this.step = this.first = 0;
+    this.more.hidden = true;
   }
 
   /** @param {object[]} runs with `id` and `name`. @param {{name: string, hash: string}} recipe that is composed, or an empty object. @param {boolean} shown */
   draw(runs, recipe, shown) {
-    const subjects = [...runs.map(({ id, name }) => [id, name]), ...(recipe.hash ? [[COMPOSED, `as composed: ${recipe.name}`]] : [])];
+    const subjects = [...runs.map(({ id, name }) => [id, name]), ...(recipe.hash === undefined ? [] : [[COMPOSED, `as composed: ${recipe.name}`]])];
     if (!subjects.some(([id]) => id === this.run)) this.run = null;
     this.picker.set(subjects, this.run ?? subjects[0]?.[0]);
     if (!shown || !subjects.length) return;
@@ -165,6 +166,7 @@ export class DataPanel {
   async choose(id, step = null, prepare = false, picked = this.picked) {
     Object.assign(this, { run: id, picked });
     for (const each of [this.found, this.rows, this.facts]) each.replaceChildren();
+    this.more.hidden = true;
     const facts = await this.#asked(prepare ? "prepare" : "facts", {}, prepare ? PREPARING : WORKING);
     if (!facts) return;
     this.steps = facts.steps;
@@ -189,6 +191,7 @@ export class DataPanel {
     const sides = marks.some(([mark]) => mark === "masked" || mark === "replaced") ? SIDES : "";
     this.rows.replaceChildren(el("p", { text: head }), el("p", { class: "lab-data-quiet", text: `${legend}. ${sides}A box is a token, a dotted left edge continues a word, a bar is a document.` }), ...answer.notes.map((note) => el("p", { class: "lab-data-quiet", text: note })), ...answer.rows.map(rowNode));
     const [earlier, later] = this.more.children;
+    this.more.hidden = false;
     earlier.disabled = first === 0;
     later.disabled = first + ROWS >= answer.batch;
   }
@@ -201,7 +204,7 @@ export class DataPanel {
     const places = answer.places.map((place) => {
       const [reading] = place.readings;
       const open = reading ? el("button", { type: "button", text: `Show at step ${whole(reading.step)}`, on: { click: () => this.go(reading.step, reading.place) } }) : null;
-      const where = `document ${whole(place.document)}${place.split === "heldout" ? " of the held-out text" : ""}${place.source ? ` (${place.source})` : ""}: ${readText(place)}`;
+      const where = `document ${whole(place.document)} of the ${place.split === "heldout" ? "held-out" : "training"} text${place.source ? ` (${place.source})` : ""}: ${readText(place)}`;
       return el("li", {}, el("p", { text: where }), el("p", { class: "lab-data-quiet", text: place.text }), open);
     });
     const removed = answer.removed.map((each) => el("li", {}, el("p", { text: removedText(each) })));

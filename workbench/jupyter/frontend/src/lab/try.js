@@ -78,16 +78,21 @@ class Place {
   }
 }
 
+function bar(chance) {
+  return el("td", { class: "lab-try-bar", "aria-hidden": "true" }, el("span", { style: `width: ${(100 * chance).toFixed(2)}%` }));
+}
+
 function wordTable(words) {
-  const bar = (chance) => el("td", { class: "lab-try-bar", "aria-hidden": "true" }, el("span", { style: `width: ${(100 * chance).toFixed(2)}%` }));
   const row = ([word, chance]) => el("tr", {}, el("th", { scope: "row", text: word }), bar(chance), el("td", { class: "lab-try-number", text: percent(chance) }));
   return el("table", { class: "lab-try-words", "aria-label": "likeliest words" }, el("tbody", {}, ...words.map(row)));
 }
 
 function overTable({ rows, error }, name) {
   const cells = (row) => [whole(row[0]), row[1], row[2] === null ? "" : percent(row[2])].map((text, i) => el("td", { class: i === 1 ? "" : "lab-try-number", text }));
+  // A word's probability as a bar, so that the column is a picture of how it is learned; a continuation has none.
+  const drawn = rows.some((row) => row[2] !== null);
   const heads = ["step", "answer", "probability"].map((text, i) => el("th", { scope: "col", class: i === 1 ? "" : "lab-try-number", text }));
-  const body = error ? el("p", { class: "lab-try-bad", text: error }) : el("table", {}, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...rows.map((row) => el("tr", {}, ...cells(row)))));
+  const body = error ? el("p", { class: "lab-try-bad", text: error }) : el("table", {}, el("thead", {}, el("tr", {}, ...heads, ...(drawn ? [el("td", { class: "lab-try-bar" })] : []))), el("tbody", {}, ...rows.map((row) => el("tr", {}, ...cells(row), ...(drawn ? [bar(row[2] ?? 0)] : [])))));
   return el("div", { class: "lab-try-run" }, el("h5", { text: name }), !error && !rows.length ? el("p", { text: "asking its checkpoints…" }) : body);
 }
 
@@ -155,7 +160,7 @@ class Try {
     const there = runs.length > 0;
     const open = this.reading ? 2 : Number(shown && there);
     this.host.classList.toggle("lab-trying", open > 0);
-    this.host.hidden = !there && !recipe.hash;
+    this.host.hidden = !there && recipe.hash === undefined;
     this.tabs[1].hidden = !there;
     this.panel.hidden = open !== 1;
     this.data.node.hidden = open !== 2;
