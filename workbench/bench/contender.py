@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, TextIO
 
+from workbench.bench.harness import in_turn
 from workbench.recipes.recipe import Recipe
 from workbench.store.state import die_with_parent
 
@@ -126,8 +127,7 @@ def take_turns(
         answers: dict[str, list[dict[str, Any]]] = {each.name: [] for each in stage}
         # In turns, never all rounds of one contender: drift of clock and temperature hits all alike.
         for number in range(rounds):
-            # First and last change places from round to round: a drift within a round cancels.
-            for each in stage if number % 2 == 0 else stage[::-1]:
+            for each in in_turn(stage, number):
                 try:
                     answers[each.name].append(each.ask({"steps": steps}))
                 except RuntimeError as error:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from workbench.bench.result import save
+from workbench.bench.harness import Bench, Options
 from workbench.client.launch import launch
 from workbench.client.run import Run
 from workbench.experiments.demo import SECONDS, follow, prepare, stop
@@ -18,20 +17,6 @@ from workbench.recipes import presets
 from workbench.recipes.recipe import Recipe
 
 KEPT = ("state", "steps", "tokens", "seconds", "tokens_per_second", "heldout_loss", "bits_per_byte", "learned")
-
-
-def main(argv: list[str]) -> int:
-    """``workbench bench demo``: gaps to the floor of word frequencies, saved as one JSON file."""
-    parser = argparse.ArgumentParser(prog="workbench bench demo", description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="one pair of runs each")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="training seconds of each run (%(default)g)")
-    parser.add_argument("--runs", type=Path, help="the runs folder; else $WORKBENCH_RUNS, else ./runs")
-    parser.add_argument("--results", type=Path, default=Path("docs/results"), help="folder for the JSON file")
-    options = parser.parse_args(argv)
-    recipes = (presets.demo_baseline(options.seconds), presets.demo_fast(options.seconds))
-    result = measure(recipes, options.seeds, options.runs, Console())
-    print(result["gap_nats"], save("demo", result, options.results))
-    return 0
 
 
 def measure(recipes: Sequence[Recipe], seeds: Sequence[int], runs_dir: Path | None, console: Console) -> dict[str, Any]:
@@ -65,3 +50,22 @@ def measure(recipes: Sequence[Recipe], seeds: Sequence[int], runs_dir: Path | No
         "gap_nats": {"by_seed": gaps, "mean": statistics.mean(gaps), "spread": max(gaps) - min(gaps)},
         "runs": [{name: run[name] for name in ("recipe", "seed", *KEPT)} for run in found],
     }
+
+
+def _measured(options: Options) -> dict[str, Any]:
+    recipes = (presets.demo_baseline(options.seconds), presets.demo_fast(options.seconds))
+    return measure(recipes, options.seeds, options.runs, Console())
+
+
+def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
+    console.print(result["gap_nats"])
+
+
+main = Bench(
+    "demo", __doc__, _measured, _show, out=("--results", "docs/results"),
+    options={
+        "--seeds": {"type": int, "nargs": "+", "default": [0, 1, 2], "help": "one pair of runs each"},
+        "--seconds": {"type": float, "default": SECONDS, "help": "training seconds of each run (%(default)g)"},
+        "--runs": {"type": Path, "help": "the runs folder; else $WORKBENCH_RUNS, else ./runs"},
+    },
+).main  # fmt: skip

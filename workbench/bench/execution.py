@@ -6,7 +6,6 @@ they take turns in groups, each with the plain engine among them, so that ratios
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import statistics
@@ -21,7 +20,8 @@ from rich.table import Table
 
 from workbench.base.errors import WorkbenchError, check_known
 from workbench.bench.contender import TRAINER
-from workbench.bench.result import save, spread
+from workbench.bench.harness import ONLY, Bench, Options, recipe_of, rounds_of
+from workbench.bench.result import spread
 from workbench.bench.rounds import Entrant, SpeedRounds, draw, ratios, take_rounds, waterfall
 from workbench.bench.rounds import table as waterfall_table
 from workbench.choices.execution import Execution, Native
@@ -216,7 +216,8 @@ def measure(
             # Of the plain engine, the first group's readings stand for all.
             if name not in rows:
                 rows[name] = _row(held, name, among)
-        relative |= {name: [a / b for a, b in _paired(held, name)] for name in held.ready}
+        rates = held.rates()
+        relative |= {name: [a / b for a, b in zip(each, rates[PLAIN], strict=True)] for name, each in rates.items()}
     memory = {name: [float(row["memory_bytes"])] for name, row in rows.items()}
     chains = {which: [link for link in chain if link[1] in rows] for which, chain in among.chains.items()}
     return {
@@ -237,10 +238,6 @@ def _groups(names: list[str]) -> list[list[str]]:
     return [names[first : first + AT_ONCE - 1] for first in range(0, max(1, len(names)), AT_ONCE - 1)]
 
 
-def _paired(held: SpeedRounds, name: str) -> list[tuple[float, float]]:
-    return list(zip(held.rates()[name], held.rates()[PLAIN], strict=True))
-
-
 def _row(held: SpeedRounds, name: str, among: Contenders) -> dict[str, Any]:
     ready, rates = held.ready[name], held.rates()[name]
     ours, theirs = (held.losses(each)[:COMPARED_STEPS] for each in (name, PLAIN))
@@ -248,7 +245,7 @@ def _row(held: SpeedRounds, name: str, among: Contenders) -> dict[str, Any]:
     return {
         "execution": among.changes.get(name, {}),
         "tokens_per_second": spread(rates),
-        "faster_than_plain": spread([a / b for a, b in _paired(held, name)]),
+        "faster_than_plain": ratios(rates, held.rates()[PLAIN]),
         **{key: ready[key] for key in ("memory_bytes", "compile_wall_seconds", "attention", "threads")},
         "readings": rates,
         "losses": ours,
@@ -282,37 +279,6 @@ def _claims(
     ]
 
 
-def main(argv: list[str]) -> int:
-    """``workbench bench execution``: measure, print the tables, save JSON and pictures."""
-    from workbench.recipes import presets
-
-    parser = argparse.ArgumentParser(prog="workbench bench execution", description=__doc__)
-    parser.add_argument("--preset", default="fast", help="what to train")
-    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="change the recipe")
-    parser.add_argument("--only", nargs="+", metavar="KNOB", help="these knobs only")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--steps", type=int, default=8, help="timed steps per round and contender")
-    parser.add_argument("--warmup", type=int, default=4)
-    parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON file")
-    options = parser.parse_args(argv)
-    recipe = presets.get(options.preset).with_assignments(options.set)
-    console = Console()
-    result = measure(recipe, rounds=options.rounds, steps=options.steps, warmup=options.warmup, only=options.only)
-    console.print(table(result))
-    for name, why in result["skipped"].items():
-        console.print(f"not compared: {name}: {why}", highlight=False)
-    for claim in result["claims"]:
-        console.print(f"all for speed beside {claim['beside']}: {claim['median']:.2f}x (asked {claim['target']:g}x)")
-    path = save("execution", result, options.out)
-    for which, title in (("tokens_per_second", "Tokens per second"), ("memory_bytes", "Peak memory")):
-        found, title = result["waterfall"][which], f"{title}, {options.preset}, knob by knob"
-        console.print(waterfall_table(found, title))
-        if found["steps"]:
-            console.print(f"drawn {draw(found, title, path.with_suffix(f'.{which}.png'))}")
-    console.print(f"saved {path}")
-    return 0
-
-
 def table(result: Mapping[str, Any]) -> Table:
     """One row per contender of a result of :func:`measure`."""
     found = Table(
@@ -326,3 +292,25 @@ def table(result: Mapping[str, Any]) -> Table:
             f"{row['tolerance']:g}", f"{row['compile_wall_seconds']:.0f} s",
         )  # fmt: skip
     return found
+
+
+def _measured(options: Options) -> dict[str, Any]:
+    return measure(recipe_of(options), only=options.only, **rounds_of(options))
+
+
+def _show(result: Mapping[str, Any], console: Console, path: Path) -> None:
+    console.print(table(result))
+    for name, why in result["skipped"].items():
+        console.print(f"not compared: {name}: {why}", highlight=False)
+    for claim in result["claims"]:
+        console.print(f"all for speed beside {claim['beside']}: {claim['median']:.2f}x (asked {claim['target']:g}x)")
+    for which, title in (("tokens_per_second", "Tokens per second"), ("memory_bytes", "Peak memory")):
+        found, title = result["waterfall"][which], f"{title}, {result['recipe']['name']}, knob by knob"
+        console.print(waterfall_table(found, title))
+        if found["steps"]:
+            console.print(f"drawn {draw(found, title, path.with_suffix(f'.{which}.png'))}")
+
+
+main = Bench(
+    "execution", __doc__, _measured, _show, preset="fast", rounds=7, steps=8, warmup=4, options={"--only": ONLY}
+).main

@@ -7,8 +7,6 @@ Targets are those that the methods' authors, or the cost model, lead one to expe
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from workbench.bench.compared_methods import all_methods, depth_and_optimizers, larger_base, small_base
-from workbench.bench.result import save
+from workbench.bench.harness import Bench, Options
 from workbench.bench.step_costs import SEGMENTS, STEPS, step_costs
 from workbench.recipes.recipe import Recipe
 
@@ -156,32 +154,7 @@ def measure(
     return result
 
 
-def main(argv: list[str]) -> int:
-    """``workbench bench methods``: measure, print the tables, save the JSON."""
-    parser = argparse.ArgumentParser(prog="workbench bench methods", description=__doc__)
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME", help=f"{', '.join(PARTS)}; or methods, or their sections"
-    )
-    parser.add_argument("--gpu", action="store_true", help="sizes for a GPU, on it (not yet run on a GPU)")
-    parser.add_argument("--rounds", type=int, default=SEGMENTS, help="alternating rounds")
-    parser.add_argument("--steps", type=int, default=STEPS, help="timed steps per round and contender")
-    parser.add_argument("--results", type=Path, default=Path("docs/results"), help="folder for the JSON file")
-    options = parser.parse_args(argv)
-    # In a log file there is no terminal to fit into.
-    console = Console(width=None if sys.stdout.isatty() else 150)
-    parts = tuple(part for part in PARTS if part in options.only)
-    methods = tuple(name for name in options.only if name not in PARTS)
-    result = measure(
-        gpu=options.gpu, parts=parts or (("methods",) if methods else PARTS), only=methods, segments=options.rounds,
-        steps=options.steps,
-    )  # fmt: skip
-    path = save("methods-speed", result, options.results)
-    show(result, console)
-    console.print(f"saved {path}", markup=False)
-    return 0
-
-
-def show(result: Mapping[str, Any], console: Console) -> None:
+def show(result: Mapping[str, Any], console: Console, _path: Path | None = None) -> None:
     """Tables of a result of :func:`measure`."""
     for part in ("claims", "methods"):
         if part not in result:
@@ -207,3 +180,25 @@ def show(result: Mapping[str, Any], console: Console) -> None:
         verdict = "target met" if each["met"] else "target missed"
         table.add_row(each["claim"], f"{each['value']:.1%}", f"{each['sign']} {each['target']:.1%}", goal, verdict)
     console.print(table)
+
+
+def _measured(options: Options) -> dict[str, Any]:
+    parts = tuple(part for part in PARTS if part in options.only)
+    methods = tuple(name for name in options.only if name not in PARTS)
+    return measure(
+        gpu=options.gpu, parts=parts or (("methods",) if methods else PARTS), only=methods, segments=options.rounds,
+        steps=options.steps,
+    )  # fmt: skip
+
+
+main = Bench(
+    "methods", __doc__, _measured, show, rounds=SEGMENTS, steps=STEPS, out=("--results", "docs/results"),
+    saved_as="methods-speed",
+    options={
+        "--only": {
+            "action": "append", "default": [], "metavar": "NAME",
+            "help": f"{', '.join(PARTS)}; or methods, or their sections",
+        },
+        "--gpu": {"action": "store_true", "help": "sizes for a GPU, on it (not yet run on a GPU)"},
+    },
+).main  # fmt: skip

@@ -6,12 +6,11 @@ clocks: the wall's, and this process's CPU time, which other processes disturb f
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 from workbench.base.errors import check_known
-from workbench.bench.result import save, spread
+from workbench.bench.contender import note
+from workbench.bench.harness import Bench, Options, in_turn
+from workbench.bench.result import spread
 from workbench.choices.choice import registry
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.optimizers.layerwise import LayerwiseOptimizer
@@ -86,7 +87,7 @@ def measure(recipe: Recipe, kinds: Sequence[str], *, rounds: int, threads: int) 
         stage = contenders(recipe, kinds)
         readings: dict[str, dict[str, list[float]]] = {name: {clock: [] for clock in CLOCKS} for name in stage}
         for number in range(-WARMUP, rounds):
-            for name, (optimizer, _) in stage.items():
+            for name, (optimizer, _) in in_turn([*stage.items()], number):
                 began = {clock: now() for clock, now in CLOCKS.items()}
                 optimizer.step()
                 wait_for(device)
@@ -139,26 +140,10 @@ def _table(result: dict[str, Any], title: str) -> Table:
     return table
 
 
-def main(argv: list[str]) -> int:
-    """``workbench bench optimizer_steps``: measure, print the tables, save the JSON.
-
-    Raises:
-        WorkbenchError: an optimizer that does not exist.
-    """
-    parser = argparse.ArgumentParser(prog="workbench bench optimizer_steps", description=__doc__)
-    parser.add_argument("--preset", action="append", help="whose shapes; may be repeated (bert_tiny and bert_base)")
-    parser.add_argument("--layers", type=int, help="cut or stretch to this many layers (bert_base: 2 by default)")
-    parser.add_argument("--optimizers", nargs="+", metavar="KIND", help="only these; all by default")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON file")
-    options = parser.parse_args(argv)
+def _measured(options: Options) -> dict[str, Any]:
     kinds = options.optimizers or list(registry("optimizer"))
     for kind in kinds:
         check_known("optimizer", kind, registry("optimizer"))
-    # In a log file there is no terminal to fit into.
-    console = Console(width=None if Console().is_terminal else 150)
     results = []
     for preset in options.preset or ["bert_tiny", "bert_base"]:
         recipe = presets.get(preset)
@@ -166,9 +151,25 @@ def main(argv: list[str]) -> int:
         layers = options.layers or (2 if preset == "bert_base" else recipe.architecture.layers)
         recipe = recipe.with_(architecture={"layers": layers}, execution={"device": options.device})
         for threads in options.threads:
+            note(f"{preset}, {threads} thread(s)")
             results.append(measure(recipe, kinds, rounds=options.rounds, threads=threads))
-            console.print(_table(results[-1], preset))
             # Gigabytes of state, some of it in cycles.
             gc.collect()
-    console.print(f"saved {save('optimizer_steps', {'results': results}, options.out)}")
-    return 0
+    return {"results": results}
+
+
+def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
+    for each in result["results"]:
+        console.print(_table(each, each["recipe"]["name"]))
+
+
+main = Bench(
+    "optimizer_steps", __doc__, _measured, _show, rounds=30,
+    options={
+        "--preset": {"action": "append", "help": "whose shapes; may be repeated (bert_tiny and bert_base)"},
+        "--layers": {"type": int, "help": "cut or stretch to this many layers (bert_base: 2 by default)"},
+        "--optimizers": {"nargs": "+", "metavar": "KIND", "help": "only these; all by default"},
+        "--threads": {"type": int, "nargs": "+", "default": [1, 2]},
+        "--device": {"choices": ("cpu", "cuda"), "default": "cpu"},
+    },
+).main  # fmt: skip

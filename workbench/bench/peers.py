@@ -7,7 +7,6 @@ settings the tuned Trainer runs with is decided by a short trial before.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,8 @@ from rich.table import Table
 
 from workbench.bench.contender import TRAINER as OURS
 from workbench.bench.contender import note
-from workbench.bench.result import save, spread
+from workbench.bench.harness import ONLY, Bench, Options, recipe_of, rounds_of
+from workbench.bench.result import spread
 from workbench.bench.rounds import Entrant, draw, ratios, take_rounds, waterfall
 from workbench.bench.rounds import table as waterfall_table
 from workbench.recipes.recipe import Recipe
@@ -235,36 +235,6 @@ def agreement(recipe: Recipe, steps: int) -> dict[str, Any]:
     }
 
 
-def main(argv: list[str]) -> int:
-    """``workbench bench peers``: measure, print the tables, save JSON and picture."""
-    from workbench.recipes import presets
-
-    parser = argparse.ArgumentParser(prog="workbench bench peers", description=__doc__)
-    parser.add_argument("--preset", default="bert_tiny", help="our recipe; the others take its data and size")
-    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="change the recipe")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--steps", type=int, default=4, help="timed steps per round and contender")
-    parser.add_argument("--warmup", type=int, default=4)
-    parser.add_argument("--curve-steps", type=int, default=24, help="steps of the loss curves; 0 leaves them out")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these contenders only")
-    parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON file")
-    options = parser.parse_args(argv)
-    recipe = presets.get(options.preset).with_assignments(options.set)
-    console = Console()
-    result = measure(recipe, rounds=options.rounds, steps=options.steps, warmup=options.warmup, only=options.only)
-    if options.curve_steps:
-        result["curves"] = agreement(recipe, options.curve_steps)
-    console.print(table(result))
-    console.print(ratio_table(result))
-    path = save("peers", result, options.out)
-    if result["waterfall"]:
-        title = "Tokens per second beside transformers' Trainer at its defaults"
-        console.print(waterfall_table(result["waterfall"], title))
-        console.print(f"drawn {draw(result['waterfall'], title, path.with_suffix('.png'))}")
-    console.print(f"saved {path}")
-    return 0
-
-
 def table(result: Mapping[str, Any]) -> Table:
     """One row per contender of a result of :func:`measure`."""
     found = Table("contender", "attention", "tokens/s (median)", "range", "MFU", "GiB", "compiled in")
@@ -286,3 +256,29 @@ def ratio_table(result: Mapping[str, Any]) -> Table:
         span = f"{pair['min']:.2f} to {pair['max']:.2f}"
         found.add_row(pair["ours"], pair["theirs"], f"{pair['median']:.2f}x", span, asked)
     return found
+
+
+TITLE = "Tokens per second beside transformers' Trainer at its defaults"
+
+
+def _measured(options: Options) -> dict[str, Any]:
+    recipe = recipe_of(options)
+    result = measure(recipe, only=options.only, **rounds_of(options))
+    return result | ({"curves": agreement(recipe, options.curve_steps)} if options.curve_steps else {})
+
+
+def _show(result: Mapping[str, Any], console: Console, path: Path) -> None:
+    console.print(table(result))
+    console.print(ratio_table(result))
+    if result["waterfall"]:
+        console.print(waterfall_table(result["waterfall"], TITLE))
+        console.print(f"drawn {draw(result['waterfall'], TITLE, path.with_suffix('.png'))}")
+
+
+main = Bench(
+    "peers", __doc__, _measured, _show, preset="bert_tiny", rounds=7, steps=4, warmup=4,
+    options={
+        "--curve-steps": {"type": int, "default": 24, "help": "steps of the loss curves; 0 leaves them out"},
+        "--only": ONLY,
+    },
+).main  # fmt: skip

@@ -5,7 +5,6 @@ Plans are calibrated anew. Where a plan is the defaults themselves, both are the
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from rich.table import Table
 from workbench.base.errors import WorkbenchError, unknown
 from workbench.bench.contender import TRAINER, note
 from workbench.bench.forecast_cases import cases
-from workbench.bench.result import save
+from workbench.bench.harness import ONLY, Bench, Options, rounds_of
 from workbench.bench.rounds import Entrant, ratios, take_rounds
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.autotune import SECONDS, Planned, calibrate
@@ -94,35 +93,6 @@ def claims(found: Found) -> list[dict[str, Any]]:
     ]
 
 
-def main(argv: list[str]) -> int:
-    """``workbench bench plans``: plan, race, print the table, save JSON."""
-    parser = argparse.ArgumentParser(prog="workbench bench plans", description=__doc__)
-    parser.add_argument("--kinds", nargs="+", default=list(CASES), choices=CASES)
-    parser.add_argument("--only", nargs="+", metavar="CASE", help="these cases only")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=6, help="timed steps per round and contender")
-    parser.add_argument("--warmup", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=Path("out/bench"), help="folder for the JSON file")
-    options = parser.parse_args(argv)
-    found: Found = {kind: {} for kind in options.kinds}
-    for kind in options.kinds:
-        for name, recipe in _chosen(kind, options.only).items():
-            note(f"{kind}: {name}")
-            found[kind][name] = measure(kind, recipe, rounds=options.rounds, steps=options.steps, warmup=options.warmup)
-    reached = claims(found)
-    result = {
-        "protocol": f"{options.rounds} alternating rounds of {options.steps} steps after {options.warmup}",
-        "plans": found,
-        "claims": reached,
-    }
-    console = Console()
-    console.print(table(found))
-    for claim in reached:
-        console.print(f"{claim['claim']}: {claim['value']:.2f} at worst ({claim['worst']}); asked {claim['target']:g}")
-    console.print(f"saved {save('plans', result, options.out)}")
-    return 0
-
-
 def _chosen(kind: str, only: Collection[str] | None) -> dict[str, Recipe]:
     for name in only or ():
         if all(name not in names for names in CASES.values()):
@@ -143,3 +113,28 @@ def table(found: Found) -> Table:
                 f"{held['planned'] / held['defaults']:.2f}x" if held else "", f"{plan['seconds']:.0f} s",
             )  # fmt: skip
     return shown
+
+
+def _measured(options: Options) -> dict[str, Any]:
+    found: Found = {kind: {} for kind in options.kinds}
+    for kind in options.kinds:
+        for name, recipe in _chosen(kind, options.only).items():
+            note(f"{kind}: {name}")
+            found[kind][name] = measure(kind, recipe, **rounds_of(options))
+    return {
+        "protocol": f"{options.rounds} alternating rounds of {options.steps} steps after {options.warmup}",
+        "plans": found,
+        "claims": claims(found),
+    }
+
+
+def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
+    console.print(table(result["plans"]))
+    for claim in result["claims"]:
+        console.print(f"{claim['claim']}: {claim['value']:.2f} at worst ({claim['worst']}); asked {claim['target']:g}")
+
+
+main = Bench(
+    "plans", __doc__, _measured, _show, rounds=5, steps=6, warmup=3,
+    options={"--kinds": {"nargs": "+", "default": list(CASES), "choices": CASES}, "--only": ONLY},
+).main  # fmt: skip

@@ -6,16 +6,17 @@ turns with it and are not counted.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from workbench.bench.result import save, spread
+from workbench.bench.harness import Bench, Options, in_turn
+from workbench.bench.result import spread
 from workbench.bench.rounds import ratios
 from workbench.choices.data.prepare import prepare
 from workbench.recipes import presets
@@ -39,38 +40,6 @@ def base(objective: str, vocabulary: int) -> Recipe:
     )
 
 
-def main(argv: list[str]) -> int:
-    """``workbench bench sampled_words``."""
-    parser = argparse.ArgumentParser(prog="workbench bench sampled_words", description=__doc__)
-    parser.add_argument("--objective", default="causal", choices=("causal", "masked"))
-    parser.add_argument("--vocabulary", type=int, default=presets.BERT_VOCABULARY, help="words")
-    parser.add_argument("--rounds", type=int, default=7, help="of every arm, in turns")
-    parser.add_argument("--steps", type=int, default=10, help="per round")
-    parser.add_argument("--train", type=int, default=0, help="steps of the full softmax in the race; 0: no race")
-    parser.add_argument("--seeds", type=int, default=1, help="of the race")
-    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="change the recipe")
-    parser.add_argument("--out", type=Path, default=Path("out/bench"))
-    options = parser.parse_args(argv)
-    recipe = base(options.objective, options.vocabulary).with_assignments(options.set)
-    found = speeds(recipe, options.rounds, options.steps)
-    if options.train:
-        for words, arm in found.items():
-            steps = round(options.train * arm["speed-up"]["median"])
-            arm["steps"], arm["losses"] = steps, [score(recipe, words, steps, seed) for seed in range(options.seeds)]
-    table = Table("sampled words", "CPU seconds per step", "speed-up", "steps", "held-out nats by seed")
-    for words, arm in found.items():
-        nats = ", ".join(f"{loss:.3f}" for loss in arm.get("losses", ()))
-        ratio = arm["speed-up"]
-        seconds = f"{arm['seconds']['median']:.3f}"
-        factor = f"{ratio['median']:.2f}x ({ratio['min']:.2f} to {ratio['max']:.2f})"
-        table.add_row(str(words or "all"), seconds, factor, str(arm.get("steps", "")), nats)
-    console = Console()
-    console.print(table)
-    result = {"recipe": recipe.to_dict(), "arms": {str(words): arm for words, arm in found.items()}}
-    console.print(f"saved {save('sampled_words', result, options.out)}")
-    return 0
-
-
 def speeds(recipe: Recipe, rounds: int, steps: int) -> dict[int, dict[str, Any]]:
     """Return ``seconds`` per step and ``speed-up`` beside the full softmax, each a spread over rounds, by arm."""
     trainings = {words: _training(recipe.with_(objective={"sampled_words": words})) for words in WORDS}
@@ -79,7 +48,7 @@ def speeds(recipe: Recipe, rounds: int, steps: int) -> dict[int, dict[str, Any]]
         _seconds(training, steps)
     taken: dict[int, list[float]] = {words: [] for words in WORDS}
     for number in range(rounds):
-        for words in WORDS if number % 2 == 0 else reversed(WORDS):
+        for words in in_turn(WORDS, number):
             taken[words].append(_seconds(trainings[words], steps))
     for training in trainings.values():
         training.close()
@@ -112,3 +81,36 @@ def _seconds(training: Training, steps: int) -> float:
         training.step()
         seconds.append(time.thread_time() - began)
     return statistics.median(seconds)
+
+
+def _measured(options: Options) -> dict[str, Any]:
+    recipe = base(options.objective, options.vocabulary).with_assignments(options.set)
+    found = speeds(recipe, options.rounds, options.steps)
+    if options.train:
+        for words, arm in found.items():
+            steps = round(options.train * arm["speed-up"]["median"])
+            arm["steps"], arm["losses"] = steps, [score(recipe, words, steps, seed) for seed in range(options.seeds)]
+    return {"recipe": recipe.to_dict(), "arms": {str(words): arm for words, arm in found.items()}}
+
+
+def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
+    table = Table("sampled words", "CPU seconds per step", "speed-up", "steps", "held-out nats by seed")
+    for words, arm in result["arms"].items():
+        nats = ", ".join(f"{loss:.3f}" for loss in arm.get("losses", ()))
+        ratio = arm["speed-up"]
+        seconds = f"{arm['seconds']['median']:.3f}"
+        factor = f"{ratio['median']:.2f}x ({ratio['min']:.2f} to {ratio['max']:.2f})"
+        table.add_row("all" if words == "0" else words, seconds, factor, str(arm.get("steps", "")), nats)
+    console.print(table)
+
+
+main = Bench(
+    "sampled_words", __doc__, _measured, _show, rounds=7, steps=10,
+    options={
+        "--objective": {"default": "causal", "choices": ("causal", "masked")},
+        "--vocabulary": {"type": int, "default": presets.BERT_VOCABULARY, "help": "words"},
+        "--train": {"type": int, "default": 0, "help": "steps of the full softmax in the race; 0: no race"},
+        "--seeds": {"type": int, "default": 1, "help": "of the race"},
+        "--set": {"action": "append", "default": [], "metavar": "PATH=VALUE", "help": "change the recipe"},
+    },
+).main  # fmt: skip

@@ -6,19 +6,19 @@ thread, as the queue lets them share two cores; by a new process, and by one tha
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from workbench.bench.result import save, spread
+from workbench.bench.harness import Bench, Options
+from workbench.bench.result import spread
 from workbench.client.launch import launch
 from workbench.client.run import Run
 from workbench.launchers import fork_server
@@ -127,22 +127,25 @@ def _end(run: Run) -> None:
     run.wait_blocking()
 
 
-def main(argv: list[str]) -> int:
-    """``workbench bench startup``; some five minutes."""
-    parser = argparse.ArgumentParser(prog="workbench bench startup", description=__doc__)
-    parser.add_argument("--repeats", type=int, default=10, help="of each command (%(default)s)")
-    parser.add_argument("--launches", type=int, default=3, help="of each kind (%(default)s)")
-    parser.add_argument("--out", type=Path, default=Path("out/bench"))
-    options = parser.parse_args(argv)
-    console = Console()
+def _measured(options: Options) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as empty:
         seconds = measure(options.repeats, empty)
-        for name, value in seconds.items():
-            console.print(f"{name}: {value['median']:.2f} s ({value['min']:.2f} to {value['max']:.2f})")
-        launches = first_points(presets.fast(), options.launches, Path(empty, "runs"))
-    for name, found in launches.items():
+        return {"seconds": seconds, "first_points": first_points(presets.fast(), options.launches, Path(empty, "runs"))}
+
+
+def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
+    for name, value in result["seconds"].items():
+        console.print(f"{name}: {value['median']:.2f} s ({value['min']:.2f} to {value['max']:.2f})")
+    for name, found in result["first_points"].items():
         value, stages = found["seconds"], ", ".join(f"{stage} {each:.1f}" for stage, each in found["stages"].items())
         reading = f"{value['median']:.1f} s ({value['min']:.1f} to {value['max']:.1f})"
         console.print(f"launch to first point, {name}: {reading}; {stages}")
-    console.print(f"saved {save('startup', {'seconds': seconds, 'first_points': launches}, options.out)}")
-    return 0
+
+
+main = Bench(
+    "startup", __doc__, _measured, _show,
+    options={
+        "--repeats": {"type": int, "default": 10, "help": "of each command (%(default)s)"},
+        "--launches": {"type": int, "default": 3, "help": "of each kind (%(default)s)"},
+    },
+).main  # fmt: skip

@@ -6,9 +6,9 @@ ever add time, so steps of one sort are compared by a low quantile of their time
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,9 @@ import numpy as np
 from rich.console import Console
 
 from workbench.base.errors import WorkbenchError
-from workbench.bench.result import save
+from workbench.bench.harness import Bench, Options, in_turn, recipe_of
 from workbench.choices.data.prepare import prepare
 from workbench.ops.timing import wait_for
-from workbench.recipes import presets
 from workbench.recipes.recipe import Recipe
 from workbench.telemetry.streams import TelemetryWriter
 from workbench.training.assemble import assemble
@@ -31,28 +30,6 @@ QUANTILE = 0.2
 """Quantile of a sort's steps that counts: low enough to exclude disturbed ones, high enough to rest on many."""
 
 RESAMPLES = 2000
-
-
-def main(argv: list[str]) -> int:
-    """``workbench bench telemetry``."""
-    parser = argparse.ArgumentParser(prog="workbench bench telemetry", description=__doc__)
-    parser.add_argument("--preset", default="bert_tiny")
-    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="change the recipe")
-    parser.add_argument("--rounds", type=int, default=60, help="pairs of blocks")
-    parser.add_argument("--steps", type=int, default=10, help="steps per block")
-    parser.add_argument("--out", type=Path, default=Path("out/bench"))
-    options = parser.parse_args(argv)
-    recipe = presets.get(options.preset).with_assignments(options.set)
-    result = telemetry_overhead(recipe, options.rounds, options.steps)
-    console = Console()
-    low, high = result["interval"]
-    console.print(
-        f"telemetry (scalars every {recipe.execution.scalars_every}, layers every {recipe.execution.layers_every} "
-        f"steps) costs {result['overhead']:+.2%} of step time (95% interval {low:+.2%} to {high:+.2%}); ms per step: "
-        f"{result['off_ms']:.1f} off, {result['scalars_ms']:.1f} with scalars, {result['layers_ms']:.1f} with layers"
-    )
-    console.print(f"saved {save('telemetry', {'recipe': recipe.to_dict(), **result}, options.out)}")
-    return 0
 
 
 def telemetry_overhead(recipe: Recipe, rounds: int = 60, steps: int = 10) -> dict[str, Any]:
@@ -92,7 +69,7 @@ def telemetry_overhead(recipe: Recipe, rounds: int = 60, steps: int = 10) -> dic
             _block(training, recorders[on], every)
         times: dict[bool, list[np.ndarray]] = {True: [], False: []}
         for number in range(rounds):
-            for on in (True, False) if number % 2 == 0 else (False, True):
+            for on in in_turn((True, False), number):
                 times[on].append(_block(training, recorders[on], steps))
         training.close()
         writer.close()
@@ -137,3 +114,21 @@ def _block(training: Training, recorder: Recorder, steps: int) -> np.ndarray:
         seconds[number] = time.perf_counter() - start
     training.settle()
     return seconds
+
+
+def _measured(options: Options) -> dict[str, Any]:
+    recipe = recipe_of(options)
+    return {"recipe": recipe.to_dict(), **telemetry_overhead(recipe, options.rounds, options.steps)}
+
+
+def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
+    low, high = result["interval"]
+    execution = result["recipe"]["execution"]
+    console.print(
+        f"telemetry (scalars every {execution['scalars_every']}, layers every {execution['layers_every']} steps) costs "
+        f"{result['overhead']:+.2%} of step time (95% interval {low:+.2%} to {high:+.2%}); ms per step: "
+        f"{result['off_ms']:.1f} off, {result['scalars_ms']:.1f} with scalars, {result['layers_ms']:.1f} with layers"
+    )
+
+
+main = Bench("telemetry", __doc__, _measured, _show, preset="bert_tiny", rounds=60, steps=10).main
