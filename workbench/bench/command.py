@@ -21,6 +21,7 @@ BENCHES = {
     "sampled_words": "what a sampled softmax saves per step at a large vocabulary, and what it costs in score",
     "telemetry": "what all telemetry costs, as a share of step time",
     "forecast": "how far forecasts of time and memory are off, over varied recipes",
+    "scale": "how far forecasts for many devices are off published results",
     "gpu": "all that a GPU is asked, in ten minutes; also written `workbench bench --gpu`",
     "startup": "seconds until `import workbench` and `workbench runs` answer, and from a launch to its first point",
 }

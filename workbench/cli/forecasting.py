@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ def show(options: argparse.Namespace) -> int:
     if options.run:
         return _beside(options)
     recipe = recipe_from(options)
+    if options.devices:
+        return _on_devices(options, recipe)
     if options.measure:
         measure_again(recipe, lambda line: print(line, file=sys.stderr))
     found = forecast(recipe, price_per_hour=options.price, say=lambda line: print(line, file=sys.stderr))
@@ -70,6 +73,40 @@ def _beside(options: argparse.Namespace) -> int:
             table.add_row(*map(Text, (row.name, row.ahead, row.measured, row.ratio_words, row.words)))
         print(f"{plain(run.name)}: forecast and measured")
         Console(soft_wrap=True).print(table)
+    return 0
+
+
+def _on_devices(options: argparse.Namespace, recipe: Recipe) -> int:
+    """Print a step and a run on each number of devices, or one JSON object."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from workbench.forecasting.scale import Cluster, scaled
+
+    try:
+        devices = [int(each) for each in options.devices.split(",")]
+        inside, between, node = (float(each) for each in options.links.split(","))
+    except ValueError:
+        raise WorkbenchError(
+            f"--devices takes whole numbers as 1,2,8 and --links three as 250,22,8, got {options.devices} and "
+            f"{options.links}"
+        ) from None
+    cluster = Cluster(int(node), inside, between)
+    found = scaled(recipe, devices, cluster, weak=options.weak, critical=options.critical or math.inf)
+    if options.json:
+        print(json.dumps({"links": asdict(cluster), "devices": [each.to_dict() for each in found]}))
+        return 0
+    table = Table("devices", "rows each", "step", "passes", "every step", "gradients", "speed-up", "run", box=None)
+    for each in found:
+        speed = found[0].seconds / each.seconds
+        parts = (each.step, each.computing, each.fixed, each.waiting)
+        table.add_row(str(each.devices), f"{each.rows:g}", *(f"{1e3 * seconds:,.1f} ms" for seconds in parts),
+                      f"{speed:.2f}x", duration_words(each.seconds))  # fmt: skip
+    Console(soft_wrap=True).print(table)
+    print(
+        "gradients: the time that sending takes, of which none is assumed to hide behind the passes; speed-up: of the"
+    )
+    print(f"run, beside {many(found[0].devices, 'device')}")
     return 0
 
 

@@ -79,20 +79,11 @@ def verb_parser() -> Parser:
     for name, (_, text) in DELEGATED.items():
         # For the list alone: their own parsers answer their --help.
         verbs.add_parser(name, help=text, add_help=False)
-    _add_training(verbs)
-    _add_queue(verbs)
-    _add_race(verbs)
-    _add_sweep(verbs)
-    _add_tune(verbs)
-    _add_finetune(verbs)
-    _add_forecast(verbs)
-    _add_lists(verbs)
-    _add_steering(verbs)
-    _add_keeping(verbs)
-    _add_readings(verbs)
-    _add_rows(verbs)
-    _add_scores(verbs)
-    _add_catalogue(verbs)
+    for add in (
+        _add_training, _add_queue, _add_race, _add_sweep, _add_tune, _add_finetune, _add_forecast, _add_lists,
+        _add_steering, _add_keeping, _add_readings, _add_rows, _add_scores, _add_catalogue,
+    ):  # fmt: skip
+        add(verbs)
     return parser
 
 
@@ -269,6 +260,11 @@ def _add_forecast(verbs: Any) -> None:
     source.add_argument("--run", metavar="RUN", help="a run's recipe, compared with what it measured")
     ahead.take("--measure", "measure this machine again first: 20 s")
     ahead.take("--price N", "price of the device per hour, in any currency", type=number())
+    ahead.take("--devices LIST", "also forecast a step on so many devices like this one: 1,2,8,64")
+    text = "with --devices: GB/s that each sends within its node and to others, and devices of a node"
+    ahead.take("--links INSIDE,BETWEEN,NODE", text, default="250,22,8")
+    ahead.take("--weak", "with --devices: the batch grows with them")
+    ahead.take("--critical ROWS", "with --devices: the batch that needs twice the samples", type=number())
     _add_recipe(_verb(verbs, "plan", "planning:plan", "find the fastest, or leanest, execution here: 30 s"))
     preparing = _verb(verbs, "prepare", "preparing:prepare", "prepare a text, and print what its steps did to it")
     _add_recipe(preparing)
