@@ -29,7 +29,7 @@ from workbench.choices.schedules.schedule import Schedule
 from workbench.ops.attention import ATTENTION
 from workbench.recipes.recipe import AXES, Recipe
 
-ALL_AXES = (*AXES, "schedule", "tokenizer", "batch_rule", "step", "order", "parallel", "notes")
+ALL_AXES = (*AXES, "schedule", "tokenizer", "batch_rule", "step", "order", "parallel", "combine", "notes")
 KINDS = [(axis, kind) for axis in ALL_AXES for kind in registry(axis)]
 HEADINGS = ["What it does", "The maths", "When to use", "When not", "Knobs", "Evidence here", "Sources"]
 CPU = torch.device("cpu")

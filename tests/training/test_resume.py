@@ -182,6 +182,15 @@ def test_batches_that_move_resume_bit_for_bit(tiny: Recipe, live: Live, data: di
     assert len(moved) >= 3, "something did move"
 
 
+def test_workers_of_an_optimizer_resume_bit_for_bit(tiny: Recipe, live: Live) -> None:
+    combine = {"kind": "adasum", "workers": 2}
+    recipe = tiny.with_(optimizer={"combine": combine}, data={"order": {"kind": "sharded", "shards": 2}})
+    whole, parts = live(recipe), live(recipe)
+    straight = train(whole)
+    assert train(parts, stop_at=7).step == 7
+    assert_same(straight, train(parts, resume=True))
+
+
 @pytest.mark.process
 def test_kill_at_a_random_step_and_resume(tiny: Recipe, live: Live) -> None:
     """kill -9 of a real worker, twice; telemetry that ran ahead of the checkpoint is rewound."""

@@ -104,5 +104,6 @@ class OwnLoader(Data):
     order: Shuffled = knob(help="none", default_factory=Shuffled, exclude=True)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """None: the loader decides about its rows."""
-        return iter(())
+        """Yield an optimizer of several workers; about all else the loader decides."""
+        if recipe.optimizer.combine.count > 1:
+            yield Problem("optimizer.combine.kind", "workers share the rows of a text, not a loader's; use 'mean'")

@@ -149,7 +149,9 @@ class Simulator:
         recipe = self.recipe
         layers, seed = recipe.architecture.layers, recipe.seed
         stage = self._stage(progress)
-        shape = self.batches.shape(progress)
+        # One worker after the other goes through its share of a micro-batch.
+        whole, workers = self.batches.shape(progress), recipe.optimizer.combine.count
+        shape = whole._replace(part_rows=max(1, whole.part_rows // workers))
         first = recipe.depth.plan(layers, progress, seed)
         # One plan says it all unless layers are drawn.
         drawn = any(keep < 1 for keep in first.keep) or not all(first.runs)
@@ -159,7 +161,7 @@ class Simulator:
         phase = recipe.objective.phase(progress)
         costs = [self._micro_batch(stage, phase, plan, shape, labels) for plan in plans]
         flops, seconds = (parts * sum(each) / len(plans) for each in zip(*costs, strict=True))
-        seconds = seconds * self.recipe.optimizer.passes + self._update(stage, plans)
+        seconds = seconds * self.recipe.optimizer.passes + workers * self._update(stage, plans)
         knobs = {"optimizer.lr": recipe.optimizer.lr_at(progress) * recipe.depth.rate_factor(layers, progress)}
         for axis in (recipe.data, recipe.objective, recipe.depth, recipe.optimizer):
             knobs |= {f"{axis.axis}.{path}": value for path, value in axis.scheduled_values(progress).items()}
@@ -215,7 +217,10 @@ class Simulator:
         spec, size = self._stage_model(self._stage(point.progress))
         plan = recipe.depth.plan(recipe.architecture.layers, point.progress, recipe.seed)
         found = trace(spec, point.shape.part_rows, point.shape.length, self.mode.dtype)
-        state = optimizer_bytes(_steady(recipe.optimizer), spec, self.memory_plan)
+        workers = recipe.optimizer.combine.count
+        state = workers * optimizer_bytes(_steady(recipe.optimizer), spec, self.memory_plan)
+        # The weights of before, and updates that wait for others: one for each level of their tree.
+        state += 4 * size.parameters * (workers.bit_length() + 1 if workers > 1 else 0)
         parts = point.shape.rows // point.shape.part_rows
         # The widest that chance allows: a plan that drops layers may drop none.
         worst = plan if all(keep == 1 for keep in plan.keep) else LayerPlan.full(plan.layers, plan.total)

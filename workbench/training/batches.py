@@ -67,25 +67,34 @@ class Steps(Protocol):
         """Let go of threads and processes."""
 
 
-def step_batch(order: RowOrder, first: int, shape: StepShape, ranks: Ranks = Ranks()) -> StepBatch:  # noqa: B008
+def step_batch(
+    order: RowOrder,
+    first: int,
+    shape: StepShape,
+    ranks: Ranks = Ranks(),  # noqa: B008
+    workers: int = 1,
+) -> StepBatch:
     """The batch of one step, cut into micro-batches: samples [first, first + rows).
 
     Args:
         order: rows of ``shape.length`` tokens by sample index.
         ranks: each takes its share of every micro-batch's rows.
+        workers: of each rank, which go through their shares of all micro-batches one after the other.
 
     Raises:
-        DataError: a micro-batch has fewer rows than there are ranks.
+        DataError: a micro-batch has fewer rows than there are ranks or workers.
     """
-    if shape.part_rows < ranks.size:
+    shares = ranks.size * workers
+    if shape.part_rows < shares:
         raise DataError(
-            f"micro-batches of {shape.part_rows} rows cannot be shared by {ranks.size} processes; raise "
-            "data.batch_size or execution.micro_batch_size, or take fewer processes"
+            f"micro-batches of {shape.part_rows} rows cannot be shared by {shares} processes; raise "
+            "data.batch_size or execution.micro_batch_size, or take fewer processes or workers"
         )
     assert order.sequence_length == shape.length, (order.sequence_length, shape)
     assert shape.rows % shape.part_rows == 0, shape
     starts = range(first, first + shape.rows, shape.part_rows)
-    parts = [order.batch(np.arange(start, start + shape.part_rows)[ranks.rank :: ranks.size]) for start in starts]
+    own = range(ranks.rank * workers, (ranks.rank + 1) * workers)
+    parts = [order.batch(np.arange(start, start + shape.part_rows)[w::shares]) for w in own for start in starts]
     # Equal numbers of tokens per part, so the mean over parts is the mean over tokens.
     span = sum(attention_span(part.documents_BT) for part in parts) / len(parts)
     return StepBatch(parts, shape.tokens, span, order.read(first + shape.rows))
@@ -100,7 +109,7 @@ class Prefetch:
     Args:
         order: rows of any length of the same text.
         pin: lock the pages, so that copies to a GPU need not wait.
-        ranks: which share of the rows to hand out.
+        ranks, workers: which share of the rows to hand out.
     """
 
     def __init__(
@@ -110,8 +119,9 @@ class Prefetch:
         pin: bool = False,
         ahead: int = 2,
         ranks: Ranks = Ranks(),  # noqa: B008
+        workers: int = 1,
     ) -> None:
-        self._order, self._pin, self._ahead, self._ranks = order, pin, ahead, ranks
+        self._order, self._pin, self._ahead, self._shared = order, pin, ahead, (ranks, workers)
         self._due: tuple[int, StepShape] | None = None
         self._maker: _Maker | None = None
 
@@ -134,7 +144,7 @@ class Prefetch:
         if self._maker is None or due != self._due:
             # First: two threads must not share the order's plans.
             self.close()
-            self._maker = _Maker(self._order, *due, self._pin, self._ahead, self._ranks)
+            self._maker = _Maker(self._order, *due, self._pin, self._ahead, self._shared)
         self._due = due[0] + shape.rows, shape
         item = self._maker.ready.get()
         if isinstance(item, BaseException):
@@ -151,8 +161,10 @@ class Prefetch:
 class _Maker:
     """A thread that prepares batches of one shape, step after step, from one sample on."""
 
-    def __init__(self, order: RowOrder, first: int, shape: StepShape, pin: bool, ahead: int, ranks: Ranks) -> None:
-        self._order, self._shape, self._pin, self._ranks = order, shape, pin, ranks
+    def __init__(
+        self, order: RowOrder, first: int, shape: StepShape, pin: bool, ahead: int, shared: tuple[Ranks, int]
+    ) -> None:
+        self._order, self._shape, self._pin, self._shared = order, shape, pin, shared
         self.ready: queue.Queue[StepBatch | BaseException] = queue.Queue(ahead)
         self._closed = threading.Event()
         # A thread, not a process: nothing has to be copied between two memories. A daemon: a trainer that ends by an
@@ -172,7 +184,7 @@ class _Maker:
         while not self._closed.is_set():
             item: StepBatch | BaseException
             try:
-                item = step_batch(self._order, first, self._shape, self._ranks)
+                item = step_batch(self._order, first, self._shape, *self._shared)
                 if self._pin:
                     item = item._replace(parts=[Batch(*(x.pin_memory() for x in part)) for part in item.parts])
             # Handed over like a batch, so that it is raised where somebody is listening.

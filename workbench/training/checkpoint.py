@@ -251,7 +251,9 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Te
             raise CheckpointError(f"the checkpoint's optimizer state names '{name}', which this recipe's model lacks")
         parameter, group = where[name]
         # Step counters stay on the CPU unless the step itself runs as one kernel on the device.
-        moves = key not in on_host and (key != "step" or group.get("fused") or group.get("capturable"))
+        moves = key not in on_host and (
+            key.partition(":")[0] != "step" or group.get("fused") or group.get("capturable")
+        )
         placed = value.to(parameter.device) if isinstance(value, Tensor) and moves else value
         optimizer.state[parameter][key] = placed
     for group, saved in zip(optimizer.param_groups, rest["groups"], strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -23,12 +23,14 @@ class Gradients:
         losses: shares of the step's loss, 0-d, by micro-batch.
         sums: detached parts and metrics, 0-d sums over labels, by micro-batch.
         plans: by micro-batch.
+        norms: of the gradients of workers that have put their steps by, 0-d.
     """
 
     counts: dict[str, int]
     losses: list[Tensor]
     sums: list[Loss]
     plans: list[LayerPlan]
+    norms: list[Tensor] = field(default_factory=list)
 
     @property
     def labels(self) -> int:
@@ -38,6 +40,14 @@ class Gradients:
     def loss(self) -> Tensor:
         """Return the loss of the step in nats, 0-d."""
         return torch.stack(self.losses).sum()
+
+    def norm(self, last: Tensor | None) -> Tensor | None:
+        """Return the mean norm over the workers of this process, 0-d, with that of the last; None where none is known.
+
+        Args:
+            last: 0-d, or None.
+        """
+        return last if last is None or not self.norms else torch.stack([*self.norms, last]).mean()
 
     def metrics(self) -> dict[str, Tensor]:
         """Return metrics per label and ratios, 0-d; of a loss with several parts also each part by its name.

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution.parallel.workers import WorkersOptimizer
 from workbench.choices.execution.ranks import carried_out_by_all
 from workbench.choices.progress import Progress
 from workbench.ops.timing import wait_for
@@ -125,7 +126,7 @@ class Training:
                 times.mark("optimizer")
             layered = self.recorder.wants_layers(before) and self.engine.exchange.measures_layers
             result = self._gradients(batch, times, layered)
-            norm = self.norm = self._clip()
+            norm = self.norm = result.norm(self._clip())
             if layered:
                 self.meter.gradients()
             if self.recipe.depth.momentum_acts:
@@ -191,7 +192,7 @@ class Training:
         # Not the plan of the coming step: layers that appear or thaw later on must fit as well.
         plan = LayerPlan.full(self.recipe.architecture.layers)
         self.growth.follow(plan)
-        everywhere = rows * self.engine.ranks.size
+        everywhere = rows * self.engine.shares
         batch = self.assembled.rehearsal(StepShape(everywhere, length, everywhere)).to(self.device)
         torch.manual_seed(self.recipe.seed)
         with unchanged_buffers(self.model):
@@ -234,13 +235,21 @@ class Training:
         return rate * stage * rule
 
     def _gradients(self, batch: StepBatch, times: StepTimes, layered: bool) -> Gradients:
-        """Forward and backward of every micro-batch; gradients are of the mean over all labelled positions."""
+        """Forward and backward of every micro-batch; gradients are of the mean over all labelled positions.
+
+        An optimizer's workers have micro-batches of their own, and gradients of the mean over theirs.
+        """
         labels = self.engine.ranks.counted(step_counts(self.model, batch.parts, self.progress))
         counts = {name: max(1, count) for name, count in labels.items()}
         weights, parts = self.model.weights(self.progress), len(batch.parts)
         result = Gradients(counts, [], [], [])
+        workers, own = self.recipe.optimizer.combine.count > 1, counts
+        each = parts // self.engine.workers
         for index, part in enumerate(batch.parts):
-            plan = self.plan(index)
+            if workers and index % each == 0:
+                labels = step_counts(self.model, batch.parts[index : index + each], self.progress)
+                own = {name: max(1, count) for name, count in labels.items()}
+            plan = self.plan(index % each)
             self.growth.follow(plan)
             self.meter.saw(plan)
             if layered and index == parts - 1:
@@ -250,18 +259,29 @@ class Training:
             times.mark("forward")
             if index == parts - 1:
                 self.engine.last(self.model, plan, whole=self.recorder.measures_layers(self.progress))
-            self.engine.backward(loss, parts)
+            self.engine.backward(found.over(own, weights) if workers else loss, parts)
             self.batch_size.after_part(self.progress, index, parts, self._parameters)
             times.mark("backward")
             result.losses.append(loss.detach())
             result.sums.append(found.detached())
             result.plans.append(plan)
+            if index + 1 in range(each, parts, each):
+                self._put_by(result, each)
         self.engine.ranks.reduce([*result.losses, *(x for each in result.sums for x in each.tensors())])
         # Before the update, where looking costs nothing: the weights still show what broke them.
         for value in map(float, result.losses if self.device.type == "cpu" else ()):
             if not math.isfinite(value):
                 raise self.not_finite(f"the loss became {value} at step {self.progress.step + 1}")
         return result
+
+    def _put_by(self, result: Gradients, parts: int) -> None:
+        """Let a worker of the optimizer, whose last so many micro-batches are done, make way for the next."""
+        assert isinstance(self.optimizer, WorkersOptimizer)
+        norm = self._clip()
+        result.norms += [] if norm is None else [norm]
+        if self.recipe.depth.momentum_acts:
+            self._zero_fill_missing_grads(result.plans[-parts:])
+        self.optimizer.put_by()
 
     def _zero_fill_missing_grads(self, plans: list[LayerPlan]) -> None:
         """Give zero gradients to the layers that exist and train, but ran in none of a step's micro-batches."""

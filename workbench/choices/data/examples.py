@@ -55,6 +55,13 @@ class Examples(Data):
         read = {name: getattr(self, name) for name in ("form", "text", "label", "limit")}
         return {"files": listing([Path(path) for path in self.paths]), **read}
 
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        """Yield an optimizer of several workers: they share the rows of a text."""
+        yield from super().problems(recipe)
+        if recipe.optimizer.combine.count > 1:
+            why = f"workers share the rows of a text, and '{self.kind}' are no rows; use 'mean'"
+            yield Problem("optimizer.combine.kind", why)
+
     def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
         """Yield that fine-tuning cannot."""
         yield Problem("data.kind", f"'{self.kind}' trains in one process, which takes each example once")

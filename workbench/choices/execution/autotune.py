@@ -129,6 +129,7 @@ class Planned(Execution):
                 f"'{self.kind}' tries parts of a recipe in a process of its own, and this model is an object of your "  # type: ignore[attr-defined]
                 "program; use 'native'",
             )
+        yield from self.workers_problems(recipe)
         native = self.settled({})
         yield from native.problems(recipe.model_copy(update={"execution": native}))
 

@@ -168,6 +168,17 @@ class Engine:
         self._attention = next((name for name in self.attentions if same and name == begun.get("attention")), "")
         return self
 
+    @property
+    def workers(self) -> int:
+        """Return how many workers of the optimizer step in this process, one after the other."""
+        count: int = self.recipe.optimizer.combine.count
+        return max(1, count // self.ranks.size)
+
+    @property
+    def shares(self) -> int:
+        """Return into how many parts the rows of a micro-batch are cut: one for each worker, or for each process."""
+        return self.workers * self.ranks.size
+
     # --- before the first step ------------------------------------------------------------------------------------
 
     def calibrated(self, say: Callable[[str], None]) -> Engine:

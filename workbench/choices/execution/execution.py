@@ -47,6 +47,8 @@ class Execution(Choice):
     provides: ClassVar[tuple[str, ...]] = ("engine",)
     # The Python of its own that an engine trains in; `workbench engines` builds and lists those that engines name.
     environment: ClassVar[EngineEnvironment | None] = None
+    # True where an optimizer may have several workers, see `Combine`.
+    takes_workers: ClassVar[bool] = False
     device: Literal["auto", "cpu", "cuda"] = knob("auto", "device to train on; auto: a GPU if there is one")
     threads: int | None = knob(None, "CPU threads for the trainer; empty means all cores", ge=1, le=1024)
     micro_batch_size: Annotated[Annotated[int, Field(ge=1)] | Literal["auto"] | None, BeforeValidator(_rows)] = knob(
@@ -134,6 +136,13 @@ class Execution(Choice):
         kind = self.kind  # type: ignore[attr-defined]
         yield Problem("execution.kind", f"'{kind}' trains in one process; use 'native', or train in one process")
 
+    def workers_problems(self, recipe: Any) -> Iterator[Problem]:
+        """Yield that the optimizer cannot have several workers here."""
+        if recipe.optimizer.combine.count > 1 and not self.takes_workers:
+            kind = self.kind  # type: ignore[attr-defined]
+            why = f"the engine '{kind}' takes one step for the whole batch; use execution.kind 'native', or 'mean'"
+            yield Problem("optimizer.combine.kind", why)
+
     def memory_remedies(self, recipe: Any) -> list[str]:
         """Return changes of the execution that help where memory ran out, cheapest first, for people."""
         size = self.micro_batch_size or recipe.data.most_rows
@@ -146,6 +155,7 @@ class Execution(Choice):
         # What `auto` means is seen where the run will be.
         if self.device != "auto":
             yield from self.device_problems(self.device)
+        yield from self.workers_problems(recipe)
         size = self.micro_batch_size
         if size is None or size == "auto":
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from workbench.choices.execution.loss_scaling import DeviceScaler
 from workbench.choices.execution.memory_saving import MemorySavingEngine, SavesMemory
 from workbench.choices.execution.parallel.data import DataParallel
 from workbench.choices.execution.parallel.parallel import Parallel
+from workbench.choices.execution.parallel.workers import WorkersExchange, WorkersOptimizer
 from workbench.choices.execution.precision import check_capability, emulated, in_fp8, refusal
 from workbench.choices.execution.ranks import Ranks
 from workbench.choices.objectives.objective import Loss, TrainingModel
@@ -30,6 +31,7 @@ class Native(SavesMemory):
     """PyTorch on one device: autocast precision, per-block compilation, measured choice of attention."""
 
     kind: Literal["native"] = "native"
+    takes_workers: ClassVar[bool] = True
     precision: Literal["fp32", "tf32", "bf16", "fp16", "fp8"] = knob(
         "bf16", "precision of matrix products; weights stay fp32. tf32, fp16 and fp8 need a GPU, fp8 also torchao"
     )
@@ -106,8 +108,22 @@ class Native(SavesMemory):
         if self.padding == "kept" and recipe.architecture.keeps_notes():
             yield Problem("execution.padding", "'kept' hides from notes which tokens are true; use 'removed'")
         yield from self._memory_problems()
+        yield from self._workers_problems(recipe)
         yield from self.parallel.problems(recipe)
         yield from super().problems(recipe)
+
+    def _workers_problems(self, recipe: Any) -> Iterator[Problem]:
+        """Knobs that an optimizer of several workers has no use for yet."""
+        if recipe.optimizer.combine.count == 1:
+            return
+        plain = {"weights": "fp32", "optimizer_states": "fp32", "compile_scope": "blocks"}
+        unfit = [(name, getattr(self, name)) for name, only in plain.items() if getattr(self, name) != only]
+        unfit += [("precision", self.precision)] if self.precision == "fp16" else []
+        if self.parallel != DataParallel(bucket_mib=getattr(self.parallel, "bucket_mib", 25.0)):
+            unfit.append(("parallel", self.parallel.kind))
+        for name, value in unfit:
+            why = f"'{value}' goes with one step for the whole batch; use its default, or optimizer.combine 'mean'"
+            yield Problem(f"execution.{name}", why)
 
     def _memory_problems(self) -> Iterator[Problem]:
         """Ways to save memory that precision or compilation rule out."""
@@ -187,12 +203,16 @@ class NativeEngine(MemorySavingEngine):
     def join(self, ranks: Ranks) -> None:
         """See :meth:`Engine.join`; with what the recipe says they exchange."""
         super().join(ranks)
-        if ranks.size > 1:
+        if ranks.size > 1 and self.recipe.optimizer.combine.count > 1:
+            self.exchange = WorkersExchange()
+        elif ranks.size > 1:
             self.exchange = self.recipe.execution.parallel.exchange(ranks)
 
     def optimizer(self, choice: OptimizerChoice, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """See :meth:`Engine.optimizer`; of several processes, each may have a part of it."""
         build = partial(super().optimizer, choice)
+        if choice.combine.count > 1:
+            return WorkersOptimizer(build, groups, self.ranks, choice.combine.count, choice.combine.pair)
         if self.ranks.size == 1:
             return build(groups)
         made: torch.optim.Optimizer = self.recipe.execution.parallel.optimizer(build, groups, self.ranks)

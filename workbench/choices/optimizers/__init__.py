@@ -2,6 +2,7 @@
 
 from workbench.choices.optimizers.adafactor import Adafactor
 from workbench.choices.optimizers.adamw import AdamW
+from workbench.choices.optimizers.combine import AdaSum, Combine, Mean
 from workbench.choices.optimizers.lamb import Lamb
 from workbench.choices.optimizers.lans import Lans
 from workbench.choices.optimizers.lion import Lion
@@ -13,6 +14,6 @@ from workbench.choices.optimizers.stable_adamw import StableAdamW
 from workbench.choices.optimizers.torch_adamw import TorchAdamW
 
 __all__ = [
-    "Adafactor", "AdamW", "Lamb", "Lans", "Lion", "Muon", "Soap", "Sophia", "StableAdamW",
+    "AdaSum", "Adafactor", "AdamW", "Combine", "Lamb", "Lans", "Lion", "Mean", "Muon", "Soap", "Sophia", "StableAdamW",
     "TorchAdamW", "OptimizerChoice", "parameter_groups",
 ]  # fmt: skip

@@ -13,6 +13,8 @@ from torch import nn
 from workbench.choices.choice import Choice, Problem, knob, one_of
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.optimizers.combine.combine import Combine
+from workbench.choices.optimizers.combine.mean import Mean
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import Schedule, Scheduled, at, scheduled_knob
 from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
@@ -45,6 +47,9 @@ class OptimizerChoice(Choice):
     )
     weight_decay: Scheduled = weight_decay_knob(0.01)
     clip_norm: float | None = knob(1.0, "global gradient norm is clipped to this; empty means no clipping", gt=0)
+    combine: one_of(Combine) = knob(  # type: ignore[valid-type]
+        help="how a batch's gradients become one step", default_factory=Mean
+    )
 
     @model_validator(mode="after")
     def _rate_is_never_negative(self) -> OptimizerChoice:
@@ -74,9 +79,19 @@ class OptimizerChoice(Choice):
         """The reason why the step of one tensor needs the gradients of all, and a way out; empty where it does not."""
         return ""
 
+    @property
+    def takes_gradients(self) -> bool:
+        """Return True for a method that takes gradients of its own, see :meth:`before_step`."""
+        return type(self).before_step is not OptimizerChoice.before_step
+
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        """Yield what several workers rule out."""
+        yield from self.combine.problems(recipe)
+
     def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
         """Yield that a method cannot which takes gradients of its own, since they are of one process's rows."""
-        if type(self).before_step is not OptimizerChoice.before_step:
+        yield from self.combine.problems_together(recipe, processes)
+        if self.takes_gradients:
             kind = self.kind  # type: ignore[attr-defined]
             why = f"'{kind}' takes gradients of its own, of one process's rows; use another, or train in one process"
             yield Problem("optimizer.kind", why)
