@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution.parallel.parallel import Exchange
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.progress import Progress
 
@@ -23,14 +24,14 @@ class Gradients:
         losses: shares of the step's loss, 0-d, by micro-batch.
         sums: detached parts and metrics, 0-d sums over labels, by micro-batch.
         plans: by micro-batch.
-        norms: of the gradients of workers that have put their steps by, 0-d.
+        norms: of the gradients of workers that have put their steps by, 0-d; None where none was computed.
     """
 
     counts: dict[str, int]
     losses: list[Tensor]
     sums: list[Loss]
     plans: list[LayerPlan]
-    norms: list[Tensor] = field(default_factory=list)
+    norms: list[Tensor | None] = field(default_factory=list)
 
     @property
     def labels(self) -> int:
@@ -47,7 +48,8 @@ class Gradients:
         Args:
             last: 0-d, or None.
         """
-        return last if last is None or not self.norms else torch.stack([*self.norms, last]).mean()
+        norms = [each for each in (*self.norms, last) if each is not None]
+        return torch.stack(norms).mean() if len(norms) > 1 else last
 
     def metrics(self) -> dict[str, Tensor]:
         """Return metrics per label and ratios, 0-d; of a loss with several parts also each part by its name.
@@ -88,3 +90,31 @@ def step_counts(model: TrainingModel, parts: Sequence[Any], progress: Progress) 
         for name, count in model.counts(part, progress).items():
             counts[name] = counts.get(name, 0) + count
     return counts
+
+
+def zero_fill(model: TrainingModel, plans: Sequence[LayerPlan]) -> None:
+    """Give zero gradients to the layers that exist and train, but ran in none of a step's micro-batches."""
+    for block in model.stacks()["main"].blocks[: max(plan.layers for plan in plans)]:
+        for weight in block.parameters():
+            if weight.requires_grad and weight.grad is None:
+                weight.grad = torch.zeros_like(weight)
+
+
+def clip(parameters: Sequence[Tensor], limit: float | None, exchange: Exchange, *, measured: bool) -> Tensor | None:
+    """Clip finished gradients; returns their norm before, 0-d, or None where nobody needs it.
+
+    Args:
+        limit: of the norm; None for none.
+        measured: somebody looks at the norm.
+    """
+    if limit is None and not measured and not exchange.shares_norm:
+        return None
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = exchange.norm(gradients)
+    if limit is not None:
+        # The epsilon keeps an all-zero gradient from dividing by zero.
+        factor = (limit / (norm + 1e-6)).clamp(max=1.0)
+        # Where reading a number costs nothing, gradients that are short enough are left in peace.
+        if norm.device.type != "cpu" or factor.item() != 1.0:
+            torch._foreach_mul_(gradients, factor)
+    return norm

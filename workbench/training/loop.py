@@ -26,7 +26,7 @@ from workbench.telemetry.streams import TelemetryWriter
 from workbench.training.assemble import Assembled
 from workbench.training.batch_size import BatchSize
 from workbench.training.batches import StepBatch, StepShape
-from workbench.training.gradients import Gradients, step_counts
+from workbench.training.gradients import Gradients, clip, step_counts, zero_fill
 from workbench.training.growth import Growth
 from workbench.training.measurements import LayerMeter, StepTimes
 from workbench.training.recorder import NotFinite, Recorder, StepRecord, not_finite
@@ -130,7 +130,7 @@ class Training:
             if layered:
                 self.meter.gradients()
             if self.recipe.depth.momentum_acts:
-                self._zero_fill_missing_grads(result.plans)
+                zero_fill(self.model, result.plans)
             self.engine.step(self.optimizer)
             times.mark("optimizer")
             # After the last mark: no part of the step is blamed for it, though the budget is charged.
@@ -235,10 +235,7 @@ class Training:
         return rate * stage * rule
 
     def _gradients(self, batch: StepBatch, times: StepTimes, layered: bool) -> Gradients:
-        """Forward and backward of every micro-batch; gradients are of the mean over all labelled positions.
-
-        An optimizer's workers have micro-batches of their own, and gradients of the mean over theirs.
-        """
+        """Forward and backward of every micro-batch; gradients are of the mean over all labels, or over a worker's."""
         labels = self.engine.ranks.counted(step_counts(self.model, batch.parts, self.progress))
         counts = {name: max(1, count) for name, count in labels.items()}
         weights, parts = self.model.weights(self.progress), len(batch.parts)
@@ -277,34 +274,16 @@ class Training:
     def _put_by(self, result: Gradients, parts: int) -> None:
         """Let a worker of the optimizer, whose last so many micro-batches are done, make way for the next."""
         assert isinstance(self.optimizer, WorkersOptimizer)
-        norm = self._clip()
-        result.norms += [] if norm is None else [norm]
+        result.norms.append(self._clip())
         if self.recipe.depth.momentum_acts:
-            self._zero_fill_missing_grads(result.plans[-parts:])
+            zero_fill(self.model, result.plans[-parts:])
         self.optimizer.put_by()
-
-    def _zero_fill_missing_grads(self, plans: list[LayerPlan]) -> None:
-        """Give zero gradients to the layers that exist and train, but ran in none of a step's micro-batches."""
-        for block in self.model.stacks()["main"].blocks[: max(plan.layers for plan in plans)]:
-            for weight in block.parameters():
-                if weight.requires_grad and weight.grad is None:
-                    weight.grad = torch.zeros_like(weight)
 
     def _clip(self) -> Tensor | None:
         """Finish the gradients and clip them; returns their norm before clipping, 0-d."""
         self.engine.finish(self.optimizer)
-        gradients = [p.grad for p in self._parameters if p.grad is not None]
-        limit = self.recipe.optimizer.clip_norm
-        if limit is None and not self.recorder.wants_layers(self.progress) and not self.engine.exchange.shares_norm:
-            return None
-        norm = self.engine.exchange.norm(gradients)
-        if limit is not None:
-            # The epsilon keeps an all-zero gradient from dividing by zero.
-            factor = (limit / (norm + 1e-6)).clamp(max=1.0)
-            # Where reading a number costs nothing, gradients that are short enough are left in peace.
-            if self.device.type != "cpu" or factor.item() != 1.0:
-                torch._foreach_mul_(gradients, factor)
-        return norm
+        limit, measured = self.recipe.optimizer.clip_norm, self.recorder.wants_layers(self.progress)
+        return clip(self._parameters, limit, self.engine.exchange, measured=measured)
 
     @contextmanager
     def _charged(self) -> Iterator[Callable[[], float]]:
