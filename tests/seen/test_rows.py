@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import torch
 
+from tests.choices.data.test_embedded import SMALL
 from tests.corpus import CYCLE
 from tests.tiny_runs import tiny_recipe
+from workbench import presets
 from workbench.base.errors import RunError
 from workbench.choices.data.prepare import prepare
 from workbench.client.launch import launch
@@ -226,3 +228,24 @@ def test_what_cannot_be_known_is_said(corpus: Path) -> None:
     for step, error in ((-1, "before the first"), (30, "beyond the last, which is 29")):
         with pytest.raises(RunError, match=error):
             rows(tiny_recipe(corpus), step)
+
+
+@pytest.mark.process
+def test_a_document_of_the_embedded_corpus_names_its_package_and_file() -> None:
+    data = {"kind": "embedded", "packages": SMALL, "sequence_length": 64, "heldout_fraction": 0.2}
+    recipe = presets.fast().with_(data=data, **{"data.tokenizer.vocabulary_size": 400})
+    reader = Reader(recipe, None, lambda line: None)
+    texts: dict[str, str] = {}
+    for sources, text in recipe.data.sourced_documents():
+        name = "/".join(sources)
+        texts[name] = texts.get(name, "") + letters(text)
+    store = reader.prepared.train
+    pieces = [piece for step in range(9) for row in reader.rows(step).rows for piece in row.pieces]
+    assert len({piece.source for piece in pieces}) > 2
+    for piece in pieces:
+        ids = store.ids_N[store.offsets_D1[piece.document] : store.offsets_D1[piece.document + 1]].tolist()
+        assert letters(reader.tokenizer.decode(ids))[:40] in texts[piece.source]
+
+
+def letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).lower()

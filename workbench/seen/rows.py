@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from workbench.choices.data.data import Say
 from workbench.choices.data.examples import Examples
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.prepare import is_prepared, prepare
+from workbench.choices.data.sides import origins
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.objectives.objective import Objective
 from workbench.choices.objectives.two_networks import TwoNetworks
@@ -47,7 +49,7 @@ class Piece:
     Attributes:
         begin, end: places in the row.
         document: its number in the training split, from 0. offset: tokens of it before this piece. size: its tokens.
-        source: part of a mixture that it is of; empty for all other data.
+        source: part of a mixture that it is of, and what it comes from there; empty where neither is known.
     """
 
     begin: int
@@ -146,6 +148,8 @@ class Reader:
             check_data(folder.id, read_object(folder.environment).get("data"), self.prepared.fingerprint)
         self.order = row_order(recipe, self.prepared)
         self.tokenizer = Tokenizer.from_file(self.prepared.tokenizer_file)
+        # A sample of the documents has numbers of its own.
+        self._origins = [] if recipe.data.tokens_limit else origins(Path(self.prepared.tokenizer_file).parent)
         self._texts: dict[int, str] = {}
 
     @property
@@ -215,9 +219,11 @@ class Reader:
         return self._texts[token]
 
     def source(self, split: str, document: int) -> str:
-        """Return the part of a mixture that a document of a split is of; empty for all other data."""
+        """Return the part of a mixture that a document of a split is of, and what it comes from where that is known."""
         parts = self.prepared.parts.items()
-        return next((name for name, part in parts if document in getattr(part, split)), "")
+        part = next((name for name, part in parts if document in getattr(part, split)), "")
+        run = bisect_right(self._origins, document, key=lambda each: each[0]) - 1 if split == "train" else -1
+        return "/".join(filter(None, [part, self._origins[run][1] if run >= 0 else ""]))
 
     def _pieces(self, places_T: np.ndarray, documents_T: np.ndarray) -> tuple[Piece, ...]:
         offsets_D1 = self.prepared.train.offsets_D1

@@ -24,7 +24,7 @@ from workbench.choices.data.limited import limited
 from workbench.choices.data.pace import Pace
 from workbench.choices.data.pieces import Pieces
 from workbench.choices.data.repeats import RUN_WORDS, Repeats
-from workbench.choices.data.sides import Shared, Texts
+from workbench.choices.data.sides import Origins, Shared, Texts
 from workbench.choices.data.split import RULE
 from workbench.choices.data.store import SPLITS, StoreWriter, open_store
 from workbench.choices.data.token_build import build_from_tokens
@@ -241,14 +241,15 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
     pace = Pace(say, "turning the text into tokens", reading.seen)
     with ExitStack() as stack:
         train, heldout = (stack.enter_context(StoreWriter(folder, split, vocabulary.size)) for split in SPLITS)
-        ends, shared = [], Shared()
+        ends, shared, origins = [], Shared(), Origins()
         for name in texts.sides:
-            own = pace.watch(shared.watch(name, texts.of(name, heldout=False)))
+            own = pace.watch(shared.watch(name, origins.watch(texts.sourced(name, heldout=False))))
             write_documents(tokenizer, vocabulary, own, train, with_bytes=False)
             foreign = (repeats.without(text) for text in texts.of(name, heldout=True))
             write_documents(tokenizer, vocabulary, (text for text in foreign if text), heldout, with_bytes=True)
             ends.append([train.documents, heldout.documents])
     np.save(folder / COUNTS_FILE, train.counts_V)
+    origins.write(folder, train.documents)
     for line in shared.told():
         say(line)
     if texts.heldout_in_training:

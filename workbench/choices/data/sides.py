@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Iterable, Iterator
-from itertools import combinations
+from itertools import accumulate, combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from workbench.base.text import many
 from workbench.choices.data.after_steps import AfterSteps
 from workbench.choices.data.data import Data, Say, Sourced
 from workbench.choices.data.split import choose_split, document_hash
+
+ORIGINS_FILE = "origins.json"
 
 
 class Texts:
@@ -40,10 +44,14 @@ class Texts:
 
     def of(self, name: str, *, heldout: bool) -> Iterator[str]:
         """Every document of one side of a corpus with text in it."""
-        texts = self.sides[name].texts(heldout=heldout)
+        return (text for _, text in self.sourced(name, heldout=heldout))
+
+    def sourced(self, name: str, *, heldout: bool) -> Iterator[Sourced]:
+        """Return the same documents, each with what it comes from."""
+        found = self.sides[name].sourced(heldout=heldout)
         if heldout or len(self.sides) == 1:
-            return texts
-        return (text for text in texts if document_hash(text) not in self._foreign)
+            return found
+        return (each for each in found if document_hash(each[1]) not in self._foreign)
 
     def all(self, *, heldout: bool) -> Iterator[str]:
         """Every document of one side, one corpus after the other."""
@@ -86,6 +94,39 @@ class Shared:
                        "they are read by the weights of both")  # fmt: skip
 
 
+class Origins:
+    """What training documents come from, where a corpus says so, kept beside its tokens for people to read."""
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[str, int]] = []
+        """Documents in a row that come from the same."""
+
+    def watch(self, documents: Iterable[Sourced]) -> Iterator[str]:
+        """Yield the texts of documents, in order."""
+        for sources, text in documents:
+            name = "/".join(sources)
+            if self._runs and self._runs[-1][0] == name:
+                self._runs[-1] = name, self._runs[-1][1] + 1
+            else:
+                self._runs.append((name, 1))
+            yield text
+
+    def write(self, folder: Path, documents: int) -> None:
+        """Write ``origins.json`` unless nothing is named, or not every document has become tokens."""
+        if any(name for name, _ in self._runs) and sum(count for _, count in self._runs) == documents:
+            (folder / ORIGINS_FILE).write_text(json.dumps(self._runs), encoding="utf-8")
+
+
+def origins(folder: Path) -> list[tuple[int, str]]:
+    """Return ``(first document, what it and those behind it come from)`` of prepared training text, rising."""
+    try:
+        runs = json.loads((folder / ORIGINS_FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    begins = accumulate((count for _, count in runs), initial=0)
+    return [(begin, name) for begin, (name, _) in zip(begins, runs, strict=False)]
+
+
 class _OfPart:
     """The documents of a part of a mixture after the steps of the mixture."""
 
@@ -112,17 +153,17 @@ class _Sides:
         """Return the rule for a manifest."""
         return self.split.described() if self.split else {"grain": "heldout_paths", "sources": []}
 
-    def texts(self, *, heldout: bool) -> Iterator[str]:
+    def sourced(self, *, heldout: bool) -> Iterator[Sourced]:
         """Every document of one side with text in it; a training document that is also held out is left out."""
-        texts: Iterable[str]
+        found: Iterable[Sourced]
         if self.split is not None:
             split = self.split
-            sided = (side for sources, text in self.documents for side in split.sides(sources, text))
-            texts = (side.text for side in sided if side.heldout == heldout)
+            sided = ((sources, side) for sources, text in self.documents for side in split.sides(sources, text))
+            found = ((sources, side.text) for sources, side in sided if side.heldout == heldout)
         elif heldout:
-            texts = self._data.heldout_documents() or ()
+            found = (((), text) for text in self._data.heldout_documents() or ())
         else:
             # Once more: a step may have made of a document one that is held out.
             own = self._own or set()
-            texts = (text for _, text in self.documents if document_hash(text) not in own)
-        return (text for text in texts if text and not text.isspace())
+            found = (each for each in self.documents if document_hash(each[1]) not in own)
+        return (each for each in found if each[1] and not each[1].isspace())
