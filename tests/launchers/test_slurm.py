@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.launchers.slurm_cluster import HIDDEN, ask, cluster
@@ -16,6 +17,7 @@ from workbench.client.launch import launch
 from workbench.client.run import Run
 from workbench.client.summary import summary
 from workbench.launchers import slurm as slurm_module
+from workbench.launchers.local import Local
 from workbench.launchers.slurm import Slurm
 from workbench.store.checkpoints import has_checkpoint
 
@@ -135,13 +137,33 @@ def test_a_run_goes_on_after_the_time_of_its_job(slurm: Path, corpus: Path, root
 
 
 @pytest.mark.extended
-def test_a_job_that_is_put_back_by_hand_goes_on(slurm: Path, corpus: Path, root: Path) -> None:
+def test_processes_of_two_nodes_share_out_the_states_and_go_on_in_another_number(
+    slurm: Path, corpus: Path, root: Path
+) -> None:
+    recipe = tiny_recipe(corpus, 40).with_(execution={"parallel": "zero"})
+    # The queue of Slurm decides who has cores here, not ours.
+    alone = launch(recipe, on=Local(), runs_dir=root)
+    run = launch(recipe, on=Slurm(nodes=2, processes=2, cores=1), runs_dir=root)
+    assert [each.wait(timeout=180)["steps"] for each in (alone, run)] == [40, 40]  # type: ignore[index]
+    assert "4 processes together" in summary(run.folder)["device"]
+    losses = [each.telemetry().series("loss")[1] for each in (alone, run)]
+    assert losses[1] == pytest.approx(losses[0], abs=1e-4)
+    fork = run.fork(budget="60 steps", on="local")
+    assert fork.wait(timeout=120)["steps"] == 60  # type: ignore[index]
+
+
+@pytest.mark.extended
+def test_a_job_that_is_put_back_or_whose_supervisor_is_killed_goes_on(slurm: Path, corpus: Path, root: Path) -> None:
     run = launch(tiny_recipe(corpus, 1_000_000), on=Slurm(), runs_dir=root)
     stepped(run, 5)
-    ask("scontrol", "requeue", job_of(run))
-    wait_until(lambda: run.state.attempt == 2 or run.final, 60, "the way given")
-    wait_until(lambda: run.status == "running" or run.final, 120, "the second attempt")
-    assert run.status == "running", (run.state, logs(run))
+    for attempt in (2, 3):
+        if attempt == 2:
+            ask("scontrol", "requeue", job_of(run))
+        else:
+            psutil.Process(psutil.Process(run.state.pid).ppid()).kill()
+        wait_until(lambda attempt=attempt: run.state.attempt == attempt or run.final, 60, "the way given")
+        wait_until(lambda: run.status == "running" or run.final, 120, "the next attempt")
+        assert run.status == "running", (run.state, logs(run))
     run.stop(timeout=60)
     run.wait(timeout=60)
 

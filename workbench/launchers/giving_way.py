@@ -16,13 +16,15 @@ from workbench.launchers.create import open_attempt
 from workbench.launchers.launched import Launched
 from workbench.store import control
 from workbench.store.folder import RunFolder
-from workbench.store.state import RunState, read_state, write_state
+from workbench.store.state import RunState, read_state, take_lock, write_state
 from workbench.telemetry.streams import add_event
 
 AGAIN = 75
 """Exit code of a supervisor that is to be started again, ``EX_TEMPFAIL`` of sysexits."""
 CHECKPOINT_SECONDS = 600.0
 """Longest wait for the checkpoint; whoever takes the node away kills the run sooner."""
+DYING_SECONDS = 60.0
+"""Longest wait for the lock of a run whose processes are dying."""
 OTHERS_SECONDS = 10.0
 """For how long a run that another machine seems to have left is looked at: a trainer gives a sign of life a second."""
 
@@ -101,3 +103,32 @@ def still_trained(folder: RunFolder, state: RunState) -> bool:
             return True
         time.sleep(0.2)
     return False
+
+
+def wait_again(folder: RunFolder, why: str) -> bool:
+    """Have the state of a run say that it waits, where all of its processes died while it trained.
+
+    Args:
+        why: they died.
+
+    Returns:
+        True if the run waits for its next attempt.
+
+    Raises:
+        RunError: a process of it is there.
+    """
+    state = read_state(folder)
+    # Before a trainer's first sign of life, another start would end as this one.
+    if state.final or not state.heartbeat_monotonic:
+        return state.status == "queued"
+    while still_trained(folder, state):
+        state = read_state(folder)
+    lock = take_lock(folder, DYING_SECONDS)
+    try:
+        if not read_state(folder).final:
+            way = GivingWay(folder)
+            way.why = why
+            way.write(lock)
+        return read_state(folder).status == "queued"
+    finally:
+        os.close(lock)

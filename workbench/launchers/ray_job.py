@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.base.errors import RunError
-from workbench.launchers.giving_way import AGAIN, GivingWay, still_trained
+from workbench.launchers.giving_way import AGAIN, wait_again
 from workbench.launchers.processes import child_environment, module_command
 from workbench.store.folder import RunFolder
 from workbench.store.state import die_with_parent, read_state, take_lock, write_state
@@ -114,7 +114,7 @@ class Keeper:
             # One attempt more than restarts; another keeper may have begun the first ones.
             going = True
             while going and not self._ended():
-                self._wait_again()
+                wait_again(self._folder, "its processes were killed, or their node was lost")
                 going = self._attempt(read_state(self._folder).attempt <= self._options.restarts)
         except Exception as error:
             self._fail(f"in Ray ({self._options.found}) the run could not go on: {str(error).strip()}")
@@ -125,22 +125,6 @@ class Keeper:
     def _ended(self) -> bool:
         state = read_state(self._folder)
         return self._cancelled or not self._folder.recipe.exists() or (state.final and state.status != "lost")
-
-    def _wait_again(self) -> None:
-        """Have the state say that the run waits, where all of its processes died with a node."""
-        state = read_state(self._folder)
-        if state.status in ("queued", "starting") and not state.heartbeat_monotonic:
-            return
-        while still_trained(self._folder, state):
-            state = read_state(self._folder)
-        lock = take_lock(self._folder, 60.0)
-        try:
-            way = GivingWay(self._folder)
-            way.why = "a node was lost"
-            if read_state(self._folder).status != "queued":
-                way.write(lock)
-        finally:
-            os.close(lock)
 
     def _attempt(self, again: bool) -> bool:
         """Train on nodes until they end; returns True if others are to go on."""

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from workbench.base.errors import RunError
-from workbench.launchers.giving_way import AGAIN
+from workbench.launchers.giving_way import AGAIN, wait_again
 from workbench.launchers.processes import child_environment, module_command
 from workbench.launchers.slurm import facts_of
 from workbench.store.folder import RunFolder
@@ -67,7 +67,11 @@ def main(argv: list[str] | None = None) -> int:
         ],
         env=child_environment(),
     )
-    if code == AGAIN and read_state(folder).status == "queued":
+    waits = code == AGAIN and read_state(folder).status == "queued"
+    if code and again and not waits:
+        with suppress(RunError, OSError):
+            waits = read_state(folder).heartbeat_monotonic > 0 and wait_again(folder, "its processes were killed")
+    if waits:
         # Unless Slurm, which takes the nodes away, has done so.
         if int(facts_of({"job": job}, fresh=True).get("Restarts", count)) <= count:
             subprocess.run(["scontrol", "requeue", job], check=False)
