@@ -71,11 +71,9 @@ def cluster(folder: Path) -> Iterator[Path]:
     """Start it; yields its configuration, which ``SLURM_CONF`` names, and leaves no process behind."""
     if why := why_not():
         pytest.skip(why)
-    folder.mkdir()
     (folder / "state").mkdir()
-    # munged refuses a socket in a folder into which others cannot look.
-    for each in (folder, *list(folder.parents)[:-2]):
-        each.chmod(each.stat().st_mode | 0o055)
+    # munged wants its socket in a folder into which others can look.
+    folder.chmod(0o755)
     key = folder / "munge.key"
     key.write_bytes(os.urandom(1024))
     key.chmod(0o600)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,8 +26,10 @@ pytestmark = [pytest.mark.process, pytest.mark.xdist_group("slurm")]
 
 
 @pytest.fixture(scope="module")
-def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with cluster(tmp_path_factory.mktemp("slurm") / "cluster") as configuration:
+def slurm() -> Iterator[Path]:
+    # Others can look into no folder of pytest's.
+    place = tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True)
+    with place as folder, cluster(Path(folder)) as configuration:
         yield configuration
 
 
