@@ -215,7 +215,13 @@ def test_compiling_ahead_meets_the_halves_too(tiny: Recipe, build: Build) -> Non
     assert {shape.part_rows for *_, shape in _variants(training)} == {16, 8}
 
 
-@pytest.mark.parametrize("name", ["lans_two_phase", "batch_ramp", "length_warmup", "simigrad"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "simigrad",
+        *(pytest.param(each, marks=pytest.mark.extended) for each in ("lans_two_phase", "batch_ramp", "length_warmup")),
+    ],
+)
 def test_presets_of_moving_batches_train_to_their_end(tiny: Recipe, build: Build, name: str) -> None:
     """On the tests' corpus and model, with less text per step's worth of budget."""
     recipe = presets.get(name)

@@ -30,7 +30,13 @@ def recipe_of(tiny: Recipe, model: str, **changes: Any) -> Recipe:
     return tiny.with_(architecture={**SMALL, "model": model}, objective="causal" if causal else "masked", **changes)
 
 
-@pytest.mark.parametrize("depth", sorted(registry("depth")))
+# One that grows and freezes, and one that is refused; that every other resumes is shown of our own models.
+QUICK = ("multi_stage", "grow_width")
+
+
+@pytest.mark.parametrize(
+    "depth", [each if each in QUICK else pytest.param(each, marks=pytest.mark.extended) for each in registry("depth")]
+)
 def test_every_depth_method_trains_and_resumes_bit_exactly(tiny: Recipe, live: Live, depth: str) -> None:
     recipe = recipe_of(tiny, "bert").with_(budget="6 steps")
     fields = {**recipe.to_dict(), "depth": {"kind": depth}, "execution": {**recipe.to_dict()["execution"],

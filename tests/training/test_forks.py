@@ -37,7 +37,7 @@ def forked() -> Forked:
     return make
 
 
-@pytest.mark.parametrize("optimizer", ["lans", "soap"])
+@pytest.mark.parametrize("optimizer", ["lans", pytest.param("soap", marks=pytest.mark.extended)])
 def test_an_unchanged_fork_repeats_its_parent(tiny: Recipe, live: Live, forked: Forked, optimizer: str) -> None:
     """Of a model in the middle of its growth, with a batch that follows the gradients, and a knob turned before."""
     from workbench.store import control

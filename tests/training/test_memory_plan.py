@@ -24,7 +24,7 @@ Build = Callable[..., Training]
 Live = Callable[[Recipe], LiveRun]
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "lans"])
+@pytest.mark.parametrize("optimizer", ["lans", pytest.param("adamw", marks=pytest.mark.extended)])
 def test_states_in_8_bits_resume_bit_for_bit(tiny: Recipe, live: Live, optimizer: str) -> None:
     """With layers that appear and take over codes and scales, rest and thaw."""
     depth = {"kind": "multi_stage", "state": "copy"}

@@ -110,15 +110,6 @@ def image_html(png: bytes, described: str) -> str:
     return f'<img alt="{described}" {look} src="data:image/png;base64,{image}">'
 
 
-def inline_table(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Return a table that needs no style sheet, every cell escaped."""
-    head = "".join(f"<th scope='col' style='{_CELL};white-space:nowrap'>{html.escape(text)}</th>" for text in titles)
-    body = "".join(
-        "<tr>" + "".join(f"<td style='{_CELL}'>{html.escape(text)}</td>" for text in line) + "</tr>" for line in lines
-    )
-    return f"<div style='overflow-x:auto'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-
-
 def experiment_html(summary: str, table: str, png: bytes) -> str:
     """Sentences (plain text), a table (HTML) and a picture, if there is one, without scripts."""
     lines = "<br>".join(map(html.escape, summary.splitlines()))
