@@ -43,7 +43,9 @@ def unchanged_buffers(model: torch.nn.Module) -> Iterator[None]:
     kept = [(buffer, buffer.clone()) for buffer in model.buffers()]
     yield
     for buffer, value in kept:
-        buffer.copy_(value)
+        # Only what moved: a table that is written to, if by itself, cannot be gone back through (rotary positions).
+        if not torch.equal(buffer, value):
+            buffer.copy_(value)
 
 
 def _seed(device: torch.device, seed: int) -> None:
