@@ -159,6 +159,11 @@ def test_what_is_not_seen_is_said(recipe: Recipe) -> None:
     assert any("simigrad" in note for note in ahead(adaptive).notes)
 
 
+def test_averaged_weights_take_memory(recipe: Recipe) -> None:
+    found = ahead(recipe.with_(optimizer={"average": 0.99}))
+    assert found.memory["optimizer"] - ahead(recipe).memory["optimizer"] == 4 * found.parameters
+
+
 def test_passes_over_the_text_are_said(recipe: Recipe) -> None:
     tokens = prepare(recipe.data, say=lambda line: None).train.tokens
     many = recipe.with_(budget={"amount": 20 * tokens, "unit": "tokens"})

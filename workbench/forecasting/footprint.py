@@ -114,11 +114,12 @@ def _short_model(spec: ModelSpec) -> tuple[TrainingModel, dict[int, int], tuple[
 
 @functools.lru_cache(maxsize=64)
 def optimizer_bytes(choice: OptimizerChoice, spec: ModelSpec, memory: MemoryPlan = WHOLE) -> int:
-    """Bytes of the optimizer's state between two steps, once every parameter has had a gradient.
+    """Bytes of the optimizer's state and the weights' average between two steps, once every parameter has a gradient.
 
     The optimizer itself makes its state, for parameters without memory; ``memory`` says how moments are held.
     """
     model, times, _ = _short_model(spec)
+    averages = sum(4 * times[id(p)] * p.numel() for p in model.parameters()) if choice.average else 0
     optimizer = choice.build(parameter_groups(model, 0.01), torch.device("meta"))
     start = getattr(optimizer, "start", None)
 
@@ -128,8 +129,10 @@ def optimizer_bytes(choice: OptimizerChoice, spec: ModelSpec, memory: MemoryPlan
     if start is None:
         fixed, per_number = _state_of_one(choice)
         moments = len(choice.moments)
-        return sum(times[id(p)] * (fixed + per_number * p.numel() - saved(p, moments)) for p in model.parameters())
-    total = 0
+        return averages + sum(
+            times[id(p)] * (fixed + per_number * p.numel() - saved(p, moments)) for p in model.parameters()
+        )
+    total = averages
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             state = start(parameter, group)

@@ -19,7 +19,7 @@ LATE_FIELDS: dict[str, Any] = {
     "objective.sentence": "none", "objective.sentence_weight": 1.0,
     "objective.further_tokens": 0, "objective.further_weight": 0.3,
     "architecture.notes": {"kind": "none"},
-    "optimizer.combine": {"kind": "mean"},
+    "optimizer.combine": {"kind": "mean"}, "optimizer.average": 0.0,
     "execution.parallel": {"kind": "data", "bucket_mib": 25.0, "compression": "none", "rank": 4},
 }  # fmt: skip
 """Fields that came after the first recipes, and what they meant before: a hash does not count them while they do.

@@ -25,9 +25,11 @@ HELDOUT_LOSS, BITS_PER_BYTE = "heldout_loss", "bits_per_byte"
 SEEN_LOSS, UNSEEN_LOSS = "heldout_loss_seen", "heldout_loss_unseen"
 PART_LOSS = "heldout_loss/"
 """Beginning of the score of a part of a mixture; its name follows."""
+LAST_WEIGHTS_LOSS = "last_weights_loss"
 LABELS = {
     SEEN_LOSS: "held-out loss, three tokens seen in training",
     UNSEEN_LOSS: "held-out loss, three tokens not seen in training",
+    LAST_WEIGHTS_LOSS: "held-out loss of the last weights, not averaged",
 }
 """Titles of scores whose names are not meant for people."""
 

@@ -57,11 +57,18 @@ class Assembled(TrainedModel):
         optimizer: over the model's parameters, at the peak rate.
         stage: of the depth method that the model is in.
         phase: of the objective that the optimizer is in.
+        average: of the weights, by name; empty where there is none.
     """
 
     optimizer: torch.optim.Optimizer
     stage: int = field(default=0, kw_only=True)
     phase: int = field(default=0, kw_only=True)
+    average: dict[str, torch.Tensor] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def averages(self) -> dict[str, dict[str, torch.Tensor]]:
+        """The part of a checkpoint that holds the average, by name; none where there is none."""
+        return {"average": self.average} if self.average else {}
 
     def steps(self, position: Mapping[str, Any] | None = None) -> Steps:
         """Batches from the beginning, or from what their ``state()`` was when a checkpoint was made."""

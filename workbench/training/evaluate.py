@@ -9,8 +9,8 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,21 @@ from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.objectives.text_baselines import text_baselines, with_windows
 from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe
-from workbench.store.evaluations import BITS_PER_BYTE, HELDOUT_LOSS, LABELS, PART_LOSS, SEEN_LOSS, UNSEEN_LOSS, Measured
+from workbench.store.evaluations import (
+    BITS_PER_BYTE,
+    HELDOUT_LOSS,
+    LABELS,
+    LAST_WEIGHTS_LOSS,
+    PART_LOSS,
+    SEEN_LOSS,
+    UNSEEN_LOSS,
+    Measured,
+)
 from workbench.store.folder import RunFolder, read_object
 from workbench.telemetry.baselines import SCORE_TITLES, References, learned_briefly
 from workbench.telemetry.streams import number
 from workbench.training.assemble import TrainedModel, heldout_set
+from workbench.training.averaging import averaged
 from workbench.training.checkpoint import CheckpointError
 from workbench.training.forks import check_data
 from workbench.training.restored import restore, say
@@ -52,6 +62,7 @@ class Evaluation:
         scored: tokens scored.
         bytes: UTF-8 bytes of text that the scored tokens stand for.
         second: further scores by name: an objective's second one, those of a task; empty where it has none.
+        last: mean nats of the last weights, where it is averaged ones that were scored; else None.
         windows: loss and number of the scored tokens whose window of three stands in the training text, then of the
             others; None where nobody has looked.
     """
@@ -62,11 +73,18 @@ class Evaluation:
     bytes: int
     second: Mapping[str, Measured] = field(default_factory=dict)
     windows: tuple[tuple[float | None, int], tuple[float | None, int]] | None = None
+    last: float | None = None
 
     @property
     def bits_per_byte(self) -> float | None:
         """Bits that the scored tokens cost per byte of text, comparable between tokenizers; None without bytes."""
         return self.loss * self.scored / (math.log(2) * self.bytes) if self.bytes else None
+
+    @property
+    def words(self) -> str:
+        """The score in a line, with the weights that were scored where there are several."""
+        text = f"held-out loss {self.loss:.4f} nats over {self.tokens:,} tokens"
+        return text if self.last is None else f"{text}, of the averaged weights; {self.last:.4f} of the last ones"
 
     @property
     def scores(self) -> dict[str, Measured]:
@@ -76,6 +94,8 @@ class Evaluation:
             found[BITS_PER_BYTE] = Measured(bits, "bits per byte", self.scored)
         for name, (loss, count) in zip((SEEN_LOSS, UNSEEN_LOSS), self.windows or (), strict=False):
             found[name] = Measured(loss, "nats", count)
+        if self.last is not None:
+            found[LAST_WEIGHTS_LOSS] = Measured(self.last, "nats", self.scored)
         return {**found, **self.second}
 
 
@@ -120,6 +140,22 @@ def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Eval
         loss, value = name.endswith("_loss"), part / max(1.0, of)
         second[name] = Measured(value, "nats", int(of)) if loss else Measured(value, "share", int(of), "higher")
     return Evaluation(_mean(nats_S)[0] or 0.0, heldout.tokens, scored, int(heldout.bytes_S.sum()), second, windows)
+
+
+def evaluated(
+    score: Callable[[], Evaluation], average: Mapping[str, torch.Tensor], model: torch.nn.Module
+) -> Evaluation:
+    """Return the held-out score; of the averaged weights where there are any, with the loss of the last ones beside it.
+
+    Args:
+        score: of the model as it is. average: by name, any shapes.
+    """
+    last = score()
+    if not average:
+        return last
+    with averaged(average, model):
+        result = score()
+    return replace(result, last=last.loss)
 
 
 def _mean(nats: np.ndarray) -> tuple[float | None, int]:
@@ -197,6 +233,7 @@ def evaluate_run(folder: RunFolder, step: int | None = None) -> dict[str, Any]:
         "run": folder.path.name,
         "step": saved.step,
         "heldout_loss": result.loss,
+        "weights": "averaged" if "average" in saved.tensors else "last",
         "bits_per_byte": result.bits_per_byte,
         "scores": {name: asdict(score) for name, score in result.scores.items()},
         "learned": References.of(measured_with, {}, causal=recipe.objective.causal).learned(result.loss),
@@ -243,7 +280,7 @@ def main(argv: list[str] | None = None) -> int:
             f"step {answer['step']}: {SCORE_TITLES[answer['score']['kind']]} {answer['heldout_loss']:.4f} nats, "
             f"{answer['bits_per_byte'] or math.nan:.3f} bits per byte; unigram {answer['unigram_entropy']:.3f}, "
             f"neighbours {answer['bigram_entropy']:.3f}; {learned_briefly(answer['learned'])}"
-            f"{_windows_in_words(answer)}"
+            f"{_windows_in_words(answer)}{'; of the averaged weights' * (answer['weights'] == 'averaged')}"
         )
     return 0
 

@@ -102,6 +102,8 @@ class Growth:
 
     def _begin(self, recipe: Recipe, stage: int, transition: Transition) -> None:
         assembled = self.assembled
+        # Of weights that stood in another model.
+        assembled.average.clear()
         assembled.engine.settle(everywhere=True)
         if _architecture(recipe, stage) != assembled.architecture:
             wide = self._ready.pop(stage, None) or _build(recipe, assembled, stage)

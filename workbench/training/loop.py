@@ -23,6 +23,7 @@ from workbench.choices.progress import Progress
 from workbench.ops.timing import wait_for
 from workbench.recipes.recipe import Recipe
 from workbench.telemetry.streams import TelemetryWriter
+from workbench.training import averaging
 from workbench.training.assemble import Assembled
 from workbench.training.batch_size import BatchSize
 from workbench.training.batches import StepBatch, StepShape
@@ -134,6 +135,7 @@ class Training:
             if self.recipe.depth.momentum_acts:
                 zero_fill(self.model, result.plans)
             self.engine.step(self.optimizer)
+            averaging.follow(self.assembled.average, self.model, self.recipe.optimizer.average, before.step)
             times.mark("optimizer")
             # After the last mark: no part of the step is blamed for it, though the budget is charged.
             measuring = time.perf_counter()

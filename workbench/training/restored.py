@@ -22,6 +22,7 @@ from workbench.store.state import FINAL, actual_status, read_state
 from workbench.telemetry.streams import TelemetryWriter
 from workbench.training import checkpoint
 from workbench.training.assemble import TrainedModel, build_model
+from workbench.training.averaging import scored_weights
 from workbench.training.forks import check_data
 
 
@@ -63,7 +64,7 @@ def take_weights(model: nn.Module, path: Path) -> None:
         CheckpointError: it is damaged, or of another model.
     """
     saved = checkpoint.load(path)
-    checkpoint.restore_model(model, saved.tensors["model"], saved.meta["tied"])
+    checkpoint.restore_model(model, scored_weights(saved), saved.meta["tied"])
 
 
 def take_encoder(model: TrainingModel, path: Path) -> None:
@@ -73,7 +74,7 @@ def take_encoder(model: TrainingModel, path: Path) -> None:
         CheckpointError: it is damaged, or of another backbone.
     """
     saved, prefix = checkpoint.load(path), "backbone."
-    whole = saved.tensors["model"]
+    whole = scored_weights(saved)
     whole |= {alias: whole[name] for alias, name in saved.meta["tied"].items() if name in whole}
     tensors = {name.removeprefix(prefix): tensor for name, tensor in whole.items() if name.startswith(prefix)}
     own = model.backbone.state_dict()
@@ -151,7 +152,7 @@ def restore(
     vocabulary, stage = _vocabulary(folder), saved.meta.get("growth", {}).get("stage", 0)
     architecture = recipe.depth.architecture_at(recipe.architecture, stage)
     model = build_model(recipe, architecture, vocabulary, engine)
-    checkpoint.restore_model(model, saved.tensors["model"], saved.meta["tied"])
+    checkpoint.restore_model(model, scored_weights(saved), saved.meta["tied"])
     layers = recipe.depth.layers_at(recipe.architecture.layers, stage)
     trained = TrainedModel(model, vocabulary, recipe.data.longest, engine, architecture, layers)
     return recipe, trained, saved

@@ -23,7 +23,8 @@ from workbench.telemetry.profile_table import profile_line
 from workbench.telemetry.streams import TelemetryWriter
 from workbench.training import checkpoint, machine, together
 from workbench.training.assemble import Assembled
-from workbench.training.evaluate import Evaluation, alike, points_passed, points_until
+from workbench.training.averaging import average_of
+from workbench.training.evaluate import Evaluation, alike, evaluated, points_passed, points_until
 from workbench.training.forks import as_forked, check_data, done_before
 from workbench.training.growth import enter
 from workbench.training.knob_overrides import KnobOverrides
@@ -185,6 +186,7 @@ class Session:
         if saved.meta["optimizer"] is not None:
             checkpoint.restore_optimizer(self.assembled.optimizer, saved.tensors["optimizer"], saved.meta["optimizer"])
         self.knob_overrides = KnobOverrides.of(saved.meta, back_to=read_state(self.folder).resume_step)
+        self.assembled.average |= average_of(saved, self.engine.device)
         saved.tensors.clear()  # a second copy would not be free when it is settled what fits
         # From here on it is the newest.
         self.status.write(resume_step=None)
@@ -265,15 +267,15 @@ class Session:
         self.training.settle()
         self.status.write(message="evaluating")
         progress = self.training.progress
-        result = self.task.evaluate(self.training.recipe, final=final)
+        recipe, average = self.training.recipe, self.assembled.average
+        result = evaluated(lambda: self.task.evaluate(recipe, final=final), average, self.training.model)
         at = (progress.step, progress.tokens, progress.seconds)
         self._evaluations["points"].append(point_of(*at, result.scores, evaluated_tokens=result.tokens))
         self._write(self.folder.evaluations, self._evaluations)
         bits = {} if result.bits_per_byte is None else {"bits_per_byte": result.bits_per_byte}
         more = {name: score.value for name, score in result.second.items()}
         self.writer.scalars(progress.step, progress.seconds, progress.tokens, heldout_loss=result.loss, **bits, **more)
-        text = f"held-out loss {result.loss:.4f} nats over {result.tokens:,} tokens"
-        self.writer.event(progress.step, "evaluation", text, loss=result.loss, evaluated_tokens=result.tokens)
+        self.writer.event(progress.step, "evaluation", result.words, loss=result.loss, evaluated_tokens=result.tokens)
         self.status.write(message=self.pause_reason, heldout_loss=result.loss)
         return result
 
@@ -312,7 +314,8 @@ class Session:
             "torch": torch.__version__,
         }
         try:
-            path = checkpoint.save(self.folder.checkpoints, progress.step, {"model": model, "optimizer": tensors}, meta)
+            parts = {"model": model, "optimizer": tensors} | self.assembled.averages
+            path = checkpoint.save(self.folder.checkpoints, progress.step, parts, meta)
         except checkpoint.CheckpointError as error:
             self.writer.event(progress.step, "warning", str(error))
             self.pause(str(error))

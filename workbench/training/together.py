@@ -89,7 +89,7 @@ def lead(training: Training, run: str, launched: Recipe, environment: dict[str, 
         optimizer=rest,
     )
     engine.ranks.agree(begun)
-    for each in (model, tensors):
+    for each in (model, tensors, assembled.average):
         engine.ranks.share(each)
 
 
@@ -116,6 +116,7 @@ def follow(ranks: Ranks) -> None:
     enter(launched, assembled, begun.stage)
     checkpoint.restore_model(assembled.model, ranks.share({}), begun.tied)
     checkpoint.restore_optimizer(assembled.optimizer, ranks.share({}), begun.optimizer)
+    assembled.average |= {name: tensor.to(engine.device) for name, tensor in ranks.share({}).items()}
     training = Training(begun.recipe, assembled, progress=begun.progress, **begun.states)
     engine.restore(begun.engine)
     try:

@@ -51,6 +51,11 @@ class OptimizerChoice(Choice):
         help="how a batch's gradients become one step", default_factory=Mean
     )
 
+    average: float = knob(
+        0.0, "decay per step of an average of the weights, which is scored and exported; 0: the last weights are", ge=0,
+        lt=1,
+    )  # fmt: skip
+
     @model_validator(mode="after")
     def _rate_is_never_negative(self) -> OptimizerChoice:
         # The extremes rather than the ends: a shape may dip below zero on its way.

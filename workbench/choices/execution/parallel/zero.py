@@ -57,6 +57,8 @@ class Zero(Parallel):
             )
         elif self.stage == 3:
             yield from _uncut(recipe)
+        if recipe.optimizer.average:
+            yield Problem("optimizer.average", "an average is kept of whole weights in every process; use 0, or 'data'")
 
 
 def _uncut(recipe: Any) -> Iterator[Problem]:
