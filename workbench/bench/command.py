@@ -19,6 +19,7 @@ BENCHES = {
     "presets": "learning rate and warm-up of every preset, swept at its own budget",
     "optimizer_steps": "what a step of every optimizer costs beside fused AdamW's",
     "sampled_words": "what a sampled softmax saves per step at a large vocabulary, and what it costs in score",
+    "adasum": "held-out loss at equal tokens as the batch grows, with AdaSum and without",
     "telemetry": "what all telemetry costs, as a share of step time",
     "forecast": "how far forecasts of time and memory are off, over varied recipes",
     "scale": "how far forecasts for many devices are off published results",

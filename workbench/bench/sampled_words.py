@@ -57,16 +57,20 @@ def speeds(recipe: Recipe, rounds: int, steps: int) -> dict[int, dict[str, Any]]
 
 def score(recipe: Recipe, words: int, steps: int, seed: int) -> float:
     """Return the held-out loss in nats, over all words, of a run of so many steps whose rate falls within them."""
-    changed = recipe.with_(objective={"sampled_words": words}, budget=f"{steps} steps").with_(seed=seed)
-    prepared = prepare(changed.data, say=lambda line: None)
-    assembled = assemble(changed, prepared)
-    training = Training(changed, assembled)
+    changed = recipe.with_(objective={"sampled_words": words}, budget=f"{steps} steps", seed=seed)
+    return trained_loss(changed)
+
+
+def trained_loss(recipe: Recipe) -> float:
+    """Return the held-out loss in nats of a run in this process, to the end of its budget in steps or tokens."""
+    assembled = assemble(recipe, prepare(recipe.data, say=lambda line: None))
+    training = Training(recipe, assembled)
     compile_ahead(training)
-    for _ in range(steps):
+    while not training.progress.done:
         training.step()
     training.settle()
     training.close()
-    return evaluate(changed, assembled, assembled.heldout).loss
+    return evaluate(recipe, assembled, assembled.heldout).loss
 
 
 def _training(recipe: Recipe) -> Training:
