@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +91,17 @@ def step_counts(model: TrainingModel, parts: Sequence[Any], progress: Progress) 
         for name, count in model.counts(part, progress).items():
             counts[name] = counts.get(name, 0) + count
     return counts
+
+
+@contextmanager
+def unchanged_buffers(model: torch.nn.Module) -> Iterator[None]:
+    """Inside, passes are not trained on: running means and notes, which move with every pass, are put back."""
+    kept = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    yield
+    for buffer, value in kept:
+        # Only what moved: a table that is written to, if by itself, cannot be gone back through (rotary positions).
+        if not torch.equal(buffer, value):
+            buffer.copy_(value)
 
 
 def zero_fill(model: TrainingModel, plans: Sequence[LayerPlan]) -> None:

@@ -27,7 +27,7 @@ from workbench.training import averaging
 from workbench.training.assemble import Assembled
 from workbench.training.batch_size import BatchSize
 from workbench.training.batches import StepBatch, StepShape
-from workbench.training.gradients import Gradients, clip, step_counts, zero_fill
+from workbench.training.gradients import Gradients, clip, step_counts, unchanged_buffers, zero_fill
 from workbench.training.growth import Growth
 from workbench.training.measurements import LayerMeter, StepTimes
 from workbench.training.recorder import NotFinite, Recorder, StepRecord, not_finite
@@ -36,17 +36,6 @@ from workbench.training.recorder import NotFinite, Recorder, StepRecord, not_fin
 def step_seed(seed: int, step: int) -> int:
     """Return the torch seed for ``step`` (0-based)."""
     return (seed << 32) + step
-
-
-@contextmanager
-def unchanged_buffers(model: torch.nn.Module) -> Iterator[None]:
-    """Inside, passes are not trained on: running means and notes, which move with every pass, are put back."""
-    kept = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    yield
-    for buffer, value in kept:
-        # Only what moved: a table that is written to, if by itself, cannot be gone back through (rotary positions).
-        if not torch.equal(buffer, value):
-            buffer.copy_(value)
 
 
 def _seed(device: torch.device, seed: int) -> None:

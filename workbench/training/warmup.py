@@ -19,7 +19,8 @@ from workbench.ops.remembered import FOLDER, recalled, remember, subject_of
 from workbench.ops.timing import wait_for
 from workbench.telemetry.streams import number
 from workbench.training.batches import StepShape
-from workbench.training.loop import Training, unchanged_buffers
+from workbench.training.gradients import unchanged_buffers
+from workbench.training.loop import Training
 from workbench.training.measurements import forget_peak
 
 NAME = "compilation"
