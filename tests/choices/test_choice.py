@@ -75,7 +75,7 @@ def test_a_choice_of_another_axis_is_refused() -> None:
         ("adam", r"unknown value 'adam'; did you mean 'adamw'\? legal: .*adamw, .*lans, "),
         (
             {"kind": "adamw", "momentum": 1},
-            "not a knob of 'adamw' but of 'muon', chosen by optimizer=muon; 'adamw' has beta1",
+            "not a knob of 'adamw' but of 'muon', chosen by optimizer=muon; 'adamw' has average, beta1",
         ),
         ({"lr": 0.1}, r"missing; a mapping must name its choice: one of .*adamw, .*lans, "),
         ({"kind": "adamw", "lr": 0}, "greater than 0"),

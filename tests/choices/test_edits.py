@@ -62,7 +62,7 @@ def test_a_kind_keeps_no_knob_that_it_declares_anew() -> None:
     before = presets.fast().with_(optimizer={"lr": 0.07, "weight_decay": 0.3, "clip_norm": 7})
     after = before.with_(optimizer="lans").optimizer
     assert after == Lans(weight_decay=0.3)
-    assert set(Lans.shared_knobs(AdamW)) == {"weight_decay"}
+    assert set(Lans.shared_knobs(AdamW)) == {"average", "combine", "weight_decay"}
     assert before.with_(optimizer=Lans()).optimizer == Lans(), "a choice of one's own says every knob"
 
 

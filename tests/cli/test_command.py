@@ -53,7 +53,7 @@ from workbench.store.state import write_state
         (["forecast", "--run", "x", "--text", "gone.txt"], "leave out what changes it"),
         (["launch", "--preset", "fast", "--set", "seed=" + "1" * 5000], "more digits than any knob takes"),
         (["launch", "--preset", "fast", "--set", "optimizer.lr"], "not PATH=VALUE"),
-        (["launch", "--preset", "fast", "--set", "optimizer.rl=1"], "legal: beta1"),
+        (["launch", "--preset", "fast", "--set", "optimizer.rl=1"], "legal: average, beta1"),
         (["launch", "--preset", "fast", "--set", "optimizer.kind=lanz"], "did you mean 'lans'"),
         (["launch", "--preset", "fast", "--set", "optimizer.lr=-1"], "greater than 0"),
         (["launch", "--preset", "fast", "--set", "architecture.heads=7"], "architecture.heads"),

@@ -112,7 +112,7 @@ def test_details_have_pictures_and_the_same_in_words() -> None:
     ]  # fmt: skip
     said = words(text)
     assert "learning rate 0.001 → 0.003 → 0" in said
-    assert "objective.mask_rate 0.3 → 0.15" in said
+    assert "mask rate (%) 30 → 15" in said
     assert "80% of the layers compute forward, 50% forward and backward" in said
     assert "&lt;training&gt;" in text
     assert "optimizer 512 MiB" in said

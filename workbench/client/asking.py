@@ -10,12 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.base.errors import RunError
 from workbench.client.run import Run
 from workbench.launchers.processes import child_environment, module_command
-from workbench.recipes.recipe import Recipe
+
+if TYPE_CHECKING:
+    from workbench.recipes.recipe import Recipe
 
 ASK = "workbench.scoring.ask"
 """Module that is started by name: it needs torch, and stands below."""
@@ -143,10 +145,10 @@ def ask(
     Raises:
         RunError: it answers with an error.
     """
-    if isinstance(run, Recipe):
-        about = {"recipe": run.to_json()}
-    else:
+    if isinstance(run, (Run, str, Path)):
         about = {"folder": str((run if isinstance(run, Run) else Run(run, runs_dir)).folder.path)}
+    else:
+        about = {"recipe": run.to_json()}
     found = _BESIDE.answer({"ask": what, **about, "arguments": arguments}, say)
     if "error" in found:
         raise RunError(str(found["error"]))

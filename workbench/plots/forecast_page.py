@@ -173,7 +173,8 @@ def _schedules(found: Mapping[str, Any]) -> str:
     cells = []
     for path, (places, values) in shown:
         last = path.rpartition(".")[2]
-        name = scalar(last if last in SCALARS else path).label
+        quantity = scalar(last if last in SCALARS else path)
+        name, values = quantity.label, [quantity.factor * value for value in values]
         begin, end, most = (_value(value) for value in (values[0], values[-1], max(values)))
         text = f"{name} along the budget: {begin} at first, {most} at most, {end} at the end"
         over = f"{begin} → {end}" if max(values) <= max(values[0], values[-1]) else f"{begin} → {most} → {end}"
