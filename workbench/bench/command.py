@@ -22,6 +22,7 @@ BENCHES = {
     "adasum": "held-out loss at equal tokens as the batch grows, with AdaSum and without",
     "telemetry": "what all telemetry costs, as a share of step time",
     "forecast": "how far forecasts of time and memory are off, over varied recipes",
+    "processes": "one process beside two on this machine, and beside its forecast",
     "scale": "how far forecasts for many devices are off published results",
     "gpu": "all that a GPU is asked, in ten minutes; also written `workbench bench --gpu`",
     "startup": "seconds until `import workbench` and `workbench runs` answer, and from a launch to its first point",
