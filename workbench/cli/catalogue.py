@@ -16,7 +16,7 @@ from workbench.base.errors import RecipeError, check_known
 from workbench.choices.choice import Choice, registry
 from workbench.recipes.recipe import AXES
 
-PARTS = ("tokenizer", "schedule", "batch_rule", "step", "order", "parallel", "combine")
+PARTS = ("tokenizer", "schedule", "batch_rule", "step", "order", "parallel", "combine", "notes")
 """Axes that are composed into other choices rather than into the recipe itself."""
 
 

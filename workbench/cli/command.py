@@ -72,6 +72,8 @@ def _run(argv: list[str]) -> int:
     if rest:
         bare = options.command == "set" and "=" not in options.assignment
         hint = f"; write {options.assignment}={rest[0]}" if bare else ""
+        if options.command == "train" and rest[0] == "--on":
+            hint = "; `workbench launch` takes it, and train trains here"
         raise WorkbenchError(f"unrecognized arguments: {' '.join(rest)}{hint}; see `{options.prog} --help`")
     # Only the verb's own module is imported: listing runs must not wait for torch.
     verb: Verb = pkgutil.resolve_name(f"workbench.cli.{options.verb}")

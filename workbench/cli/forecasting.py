@@ -6,8 +6,9 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.base.errors import WorkbenchError
 from workbench.base.text import duration_words, many, plain
@@ -83,16 +84,13 @@ def _on_devices(options: argparse.Namespace, recipe: Recipe) -> int:
 
     from workbench.forecasting.scale import Cluster, scaled
 
-    try:
-        devices = [int(each) for each in options.devices.split(",")]
-        inside, between, node = (float(each) for each in options.links.split(","))
-    except ValueError:
-        raise WorkbenchError(
-            f"--devices takes whole numbers as 1,2,8 and --links three as 250,22,8, got {options.devices} and "
-            f"{options.links}"
-        ) from None
+    devices = _numbers("--devices", options.devices, int, "whole numbers, such as 1,2,8")
+    inside, between, node = _numbers("--links", options.links, float, "three numbers, such as 250,22,8", 3)
     cluster = Cluster(int(node), inside, between)
-    found = scaled(recipe, devices, cluster, weak=options.weak, critical=options.critical or math.inf)
+    found = scaled(
+        recipe, devices, cluster, weak=options.weak, critical=options.critical or math.inf,
+        say=lambda line: print(line, file=sys.stderr),
+    )  # fmt: skip
     if options.json:
         print(json.dumps({"links": asdict(cluster), "devices": [each.to_dict() for each in found]}))
         return 0
@@ -102,12 +100,24 @@ def _on_devices(options: argparse.Namespace, recipe: Recipe) -> int:
         parts = (each.step, each.computing, each.fixed, each.waiting)
         table.add_row(str(each.devices), f"{each.rows:g}", *(f"{1e3 * seconds:,.1f} ms" for seconds in parts),
                       f"{speed:.2f}x", duration_words(each.seconds))  # fmt: skip
-    Console(soft_wrap=True).print(table)
+    Console(soft_wrap=True, width=None if sys.stdout.isatty() else 120).print(table)
     print(
-        "gradients: the time that sending takes, of which none is assumed to hide behind the passes; speed-up: of the"
+        "step = passes over its rows + what every step takes whatever the rows + sending gradients, of which nothing\n"
+        f"hides behind the passes. A device is all of this machine. Links, {options.links}: GB/s within a node and\n"
+        "between nodes, and devices of a node. speed-up: of the run, beside the first row."
     )
-    print(f"run, beside {many(found[0].devices, 'device')}")
     return 0
+
+
+def _numbers(option: str, text: str, read: Callable[[str], Any], legal: str, many: int = 0) -> list[Any]:
+    """Return the numbers of a list with commas; ``many`` of them, or any number for 0."""
+    try:
+        found = [read(each) for each in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or (many and len(found) != many):
+        raise WorkbenchError(f"{option} takes {legal}, got '{text}'")
+    return found
 
 
 def summary(recipe: Recipe, found: Forecast) -> str:

@@ -260,7 +260,7 @@ def _add_forecast(verbs: Any) -> None:
     source.add_argument("--run", metavar="RUN", help="a run's recipe, compared with what it measured")
     ahead.take("--measure", "measure this machine again first: 20 s")
     ahead.take("--price N", "price of the device per hour, in any currency", type=number())
-    ahead.take("--devices LIST", "also forecast a step on so many devices like this one: 1,2,8,64")
+    ahead.take("--devices LIST", "a step and the run on so many devices like this one, instead: 1,2,8,64")
     text = "with --devices: GB/s that each sends within its node and to others, and devices of a node"
     ahead.take("--links INSIDE,BETWEEN,NODE", text, default="250,22,8")
     ahead.take("--weak", "with --devices: the batch grows with them")

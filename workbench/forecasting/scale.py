@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -107,6 +107,7 @@ def scaled(
     critical: float = math.inf,
     payload_bytes: int = 4,
     rates: Rates | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> list[ScaledStep]:
     """Return a recipe's step and run on each number of devices like this one.
 
@@ -116,7 +117,7 @@ def scaled(
         devices: numbers of them. cluster: links; None for those of a cluster with NVLink and InfiniBand.
         weak: each device gets the recipe's batch, which then grows with them; else they share it.
         critical: rows of the batch that needs twice the samples of a small one; infinite: samples stay.
-        payload_bytes: of a gradient as it is sent. rates: as for :func:`forecast`.
+        payload_bytes: of a gradient as it is sent. rates, say: as for :func:`forecast`.
 
     Raises:
         WorkbenchError: a number of devices below 1, or more than there are rows to share.
@@ -128,12 +129,14 @@ def scaled(
     """
     cluster, rows = cluster or Cluster(), recipe.data.most_rows
     for number in devices:
-        if number < 1 or (not weak and number > rows):
+        if number < 1:
+            raise WorkbenchError(f"devices: {number} is none; use 1 or more")
+        if not weak and number > rows:
             raise WorkbenchError(
-                f"{number} devices cannot share {rows} rows; use 1..{rows}, or let the batch grow with them (weak)"
+                f"{number} devices cannot share {rows} rows; use 1..{rows}, or weak (--weak), where the batch grows"
             )
     half = max(1, rows // 2)
-    found = {size: forecast(_steady(recipe, size), rates=rates) for size in {rows, half}}
+    found = {size: forecast(_steady(recipe, size), rates=rates, say=say) for size in {rows, half}}
     step = {size: each.seconds / each.steps for size, each in found.items()}
     row = (step[rows] - step[half]) / (rows - half) if rows > half else step[rows]
     fixed = max(0.0, step[rows] - rows * row)

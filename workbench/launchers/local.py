@@ -50,8 +50,8 @@ class Local(Launcher):
             if self.processes * threads > cores and not self.oversubscribe:
                 raise RunError(
                     f"processes: {self.processes} with {many(threads, 'thread')} each, and this machine has "
-                    f"{many(cores, 'core')}; use 1..{max(1, cores // threads)}, fewer threads each, or oversubscribe, "
-                    "which has them take turns"
+                    f"{many(cores, 'core')}; use 1..{max(1, cores // threads)}, fewer threads each, or oversubscribe "
+                    "(--oversubscribe), which has them take turns"
                 )
 
     def submit(self, folder: RunFolder, resume: bool) -> Handle:

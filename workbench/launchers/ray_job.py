@@ -278,7 +278,10 @@ def _connected(address: str) -> Any:
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     # It raises whatever its parts raise, errors of its C++ side among them.
     except Exception as error:
-        raise RunError(f"the Ray cluster at {address} was not reached or let us not in: {_last_line(error)}") from None
+        raise RunError(
+            f"the Ray cluster at {address} was not reached or let us not in: {_last_line(error)}; name one with "
+            "ray:address=HOST:PORT, and on='local' needs none"
+        ) from None
     return ray
 
 

@@ -192,5 +192,8 @@ def _ask(command: list[str], script: str = "", environment: dict[str, str] | Non
         raise RunError(f"Slurm's controller gave `{command[0]}` no answer within {ASK_SECONDS:.0f} s") from None
     if done.returncode:
         words = [line.removeprefix(f"{command[0]}: ").removeprefix("error: ") for line in done.stderr.splitlines()]
-        raise RunError(f"Slurm refuses: {'; '.join(filter(None, words)) or f'exit code {done.returncode}'}")
+        said = "; ".join(filter(None, words)) or f"exit code {done.returncode}"
+        raise RunError(
+            f"Slurm refuses: {said}; `sinfo` says whether there is a cluster here, and on='local' needs none"
+        )
     return done.stdout

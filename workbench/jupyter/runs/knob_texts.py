@@ -11,7 +11,7 @@ from workbench.choices.progress import Budget
 from workbench.choices.schedules.schedule import Schedule
 from workbench.recipes.recipe import AXES, Recipe
 
-_PARTS = ("tokenizer", "schedule", "batch_rule", "step", "order", "parallel")
+_PARTS = ("tokenizer", "schedule", "batch_rule", "step", "order", "parallel", "combine", "notes")
 
 
 def knob_texts(paths: Iterable[str]) -> dict[str, str]:
