@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -31,6 +31,26 @@ def largest_share(sizes: Sequence[int], processes: int) -> int:
     """Return the numbers that the process with most keeps of each moment, with tensors of ``sizes`` numbers."""
     owners = shares(sizes, processes)
     return max(sum(n for n, own in zip(sizes, owners, strict=True) if own == rank) for rank in range(processes))
+
+
+def gather_states(optimizer: torch.optim.Optimizer, ranks: Ranks, own: Callable[[Tensor, str], bool]) -> None:
+    """Give every process the states that the others hold.
+
+    Args:
+        own: says, of a weight of any shape and the name of a state, whether this process is the one that has it.
+    """
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    for owner in range(ranks.size):
+        tensors: dict[str, Tensor] = {}
+        rest: dict[str, Any] = {}
+        for number, weight in enumerate(weights) if owner == ranks.rank else ():
+            for name, value in optimizer.state.get(weight, {}).items():
+                if own(weight, name):
+                    (tensors if isinstance(value, Tensor) else rest)[f"{number}/{name}"] = value
+        shared = {**ranks.share(tensors, owner), **ranks.agree(rest, owner)}
+        for flat, value in shared.items() if owner != ranks.rank else ():
+            place, name = flat.split("/", 1)
+            optimizer.state[weights[int(place)]][name] = value
 
 
 class ShardedOptimizer(torch.optim.Optimizer):
@@ -88,27 +108,12 @@ class ShardedOptimizer(torch.optim.Optimizer):
     def gather(self) -> None:
         """Have every process hold all states: for a checkpoint, and where growth copies states."""
         self.keep_own()
-        for owner in range(self.ranks.size):
-            tensors: dict[str, Tensor] = {}
-            rest: dict[str, Any] = {}
-            weights = [weight for group in self.param_groups for weight in group["params"]]
-            for number, weight in enumerate(weights) if owner == self.ranks.rank else ():
-                for key, value in self.state.get(weight, {}).items():
-                    (tensors if isinstance(value, Tensor) else rest)[f"{number}/{key}"] = value
-            shared = self.ranks.share(tensors, owner)
-            rest = self.ranks.agree(rest, owner)
-            if owner != self.ranks.rank:
-                self._take({**shared, **rest}, weights)
+        gather_states(self, self.ranks, lambda weight, _name: self._is_own(weight))
 
     def keep_own(self) -> None:
         """Let go of the states of tensors that are another process's."""
         for weight in [each for each in self.state if not self._is_own(each)]:
             del self.state[weight]
-
-    def _take(self, values: Mapping[str, Any], weights: list[Tensor]) -> None:
-        for flat, value in values.items():
-            number, key = flat.split("/", 1)
-            self.state[weights[int(number)]][key] = value
 
     def _is_own(self, weight: Tensor) -> bool:
         return self.owners[weight] == self.ranks.rank

@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from workbench.choices.execution.parallel.parallel import Exchange, Groups
+from workbench.choices.execution.parallel.sharding import gather_states
 from workbench.choices.execution.ranks import Ranks, together
 
 Updates = list[Tensor]
@@ -95,18 +96,7 @@ class WorkersOptimizer(torch.optim.Optimizer):
     def gather(self) -> None:
         """Have every process hold the states of all workers: for a checkpoint, and where growth copies states."""
         self._prepare()
-        weights = [weight for group in self.param_groups for weight in group["params"]]
-        for owner in range(self.ranks.size):
-            tensors: dict[str, Tensor] = {}
-            rest: dict[str, Any] = {}
-            for number, weight in enumerate(weights) if owner == self.ranks.rank else ():
-                for name, value in self.state.get(weight, {}).items():
-                    if _worker(name) in self.own:
-                        (tensors if isinstance(value, Tensor) else rest)[f"{number}/{name}"] = value
-            shared = {**self.ranks.share(tensors, owner), **self.ranks.agree(rest, owner)}
-            for flat, value in shared.items() if owner != self.ranks.rank else ():
-                number_of, name = flat.split("/", 1)
-                self.state[weights[int(number_of)]][name] = value
+        gather_states(self, self.ranks, lambda _weight, name: _worker(name) in self.own)
 
     def _prepare(self) -> None:
         """Hold the states of the workers here alone; a worker without one gets a copy of the first's."""
