@@ -21,14 +21,15 @@ FILES = sorted(p for p in ROOT.rglob("*.py") if "node_modules" not in p.parts)
 
 # The floors of the house from the ground up. A part imports what stands before it in this list, and itself.
 LAYERS = [
-    "base", "telemetry", "ops", "choices", "recipes", "store", "training", "seen", "transformers", "models", "scoring",
-    "forecasting", "autotune", "launchers", "client", "accelerated", "plots", "experiments", "jupyter", "bench", "cli",
+    "base", "telemetry", "ops", "choices", "recipes", "store", "bridges", "training", "seen", "transformers", "models",
+    "scoring", "forecasting", "autotune", "launchers", "client", "accelerated", "plots", "experiments", "jupyter", "bench", "cli",
     "ui", "__main__",
 ]  # fmt: skip
 
 # They follow runs that any process trains, in kernels and servers where torch must not be loaded.
 WATCHERS = tuple(
-    f"workbench.{part}" for part in ("store", "launchers", "client", "plots", "jupyter.feed", "jupyter.server")
+    f"workbench.{part}"
+    for part in ("store", "bridges", "launchers", "client", "plots", "jupyter.feed", "jupyter.server")
 )
 TRAINERS = tuple(
     f"workbench.{part}" for part in ("training", "seen", "transformers", "models", "scoring", "forecasting", "autotune")
@@ -243,7 +244,7 @@ def test_docstrings_begin_with_a_verb_or_their_subject() -> None:
 def test_root_names_are_few_and_frozen() -> None:
     assert workbench.__all__ == [
         "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "fill", "finetune", "forecast",
-        "generate", "launch", "presets", "race", "rows", "runs", "score", "sweep", "tune",
+        "generate", "launch", "presets", "race", "rows", "runs", "score", "send", "sweep", "tune",
     ]  # fmt: skip
     for name in workbench.__all__:
         assert getattr(workbench, name) is not None

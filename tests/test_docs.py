@@ -16,6 +16,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ARCHITECTURE, MEASURE
 DOCUMENTS += [
     ROOT / "docs" / "guide.md",
     ROOT / "docs" / "scale.md",
+    ROOT / "docs" / "bridges.md",
     ROOT / "LOG.md",
     *sorted((ROOT / "docs" / "log").glob("*.md")),
 ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from workbench import choices
     from workbench.accelerated.run import accelerate
+    from workbench.bridges.bridge import send
     from workbench.client.asking import fill, generate
     from workbench.client.launch import launch
     from workbench.client.run import Run
@@ -46,6 +47,7 @@ _HOMES = {
     "rows": "workbench.seen.asked:rows",
     "runs": "workbench.client.run_list:runs",
     "Run": "workbench.client.run:Run",
+    "send": "workbench.bridges.bridge:send",
     "score": "workbench.client.scoring:score",
     "sweep": "workbench.experiments.sweep.sweep:sweep",
     "tune": "workbench.experiments.tune.tune:tune",
@@ -55,7 +57,7 @@ _HOMES = {
 _COMPOSING = ("Recipe", "presets")
 __all__ = [
     "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "fill", "finetune", "forecast",
-    "generate", "launch", "presets", "race", "rows", "runs", "score", "sweep", "tune",
+    "generate", "launch", "presets", "race", "rows", "runs", "score", "send", "sweep", "tune",
 ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from workbench.base.errors import WorkbenchError, unknown
 DELEGATED = {
     "bench": ("workbench.bench", "benchmarks against other trainers; `workbench bench` lists them"),
     "demo": ("workbench.experiments.demo", "train the baseline and the fast recipe side by side and compare them"),
+    "send": ("workbench.cli.sending", "runs in the files of TensorBoard, W&B, MLflow, trackio; as CSV or Parquet"),
 }
 """Verbs whose package stands beside or above the command line: started by name, with their own options."""
 _REQUESTS = {
