@@ -21,9 +21,9 @@ FILES = sorted(p for p in ROOT.rglob("*.py") if "node_modules" not in p.parts)
 
 # The floors of the house from the ground up. A part imports what stands before it in this list, and itself.
 LAYERS = [
-    "base", "telemetry", "ops", "choices", "recipes", "store", "bridges", "training", "seen", "transformers", "models",
-    "scoring", "forecasting", "autotune", "launchers", "client", "accelerated", "plots", "experiments", "jupyter", "bench", "cli",
-    "ui", "__main__",
+    "base", "telemetry", "ops", "choices", "recipes", "store", "bridges", "training", "seen", "transformers",
+    "models", "scoring", "forecasting", "autotune", "launchers", "client", "accelerated", "plots",
+    "experiments", "jupyter", "bench", "cli", "ui", "__main__",
 ]  # fmt: skip
 
 # They follow runs that any process trains, in kernels and servers where torch must not be loaded.
