@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from workbench.forecasting.forecast import forecast
     from workbench.jupyter.comparison import compare
     from workbench.jupyter.lab.lab import Lab
+    from workbench.lessons.lesson import Lesson
     from workbench.recipes import presets
     from workbench.recipes.recipe import Recipe
     from workbench.seen.asked import rows
@@ -53,11 +54,12 @@ _HOMES = {
     "tune": "workbench.experiments.tune.tune:tune",
     "experiment": "workbench.experiments.open:experiment",
     "Lab": "workbench.jupyter.lab.lab:Lab",
+    "Lesson": "workbench.lessons.lesson:Lesson",
 }
 _COMPOSING = ("Recipe", "presets")
 __all__ = [
-    "Lab", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "fill", "finetune", "forecast",
-    "generate", "launch", "presets", "race", "rows", "runs", "score", "send", "sweep", "tune",
+    "Lab", "Lesson", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "fill", "finetune",
+    "forecast", "generate", "launch", "presets", "race", "rows", "runs", "score", "send", "sweep", "tune",
 ]  # fmt: skip
 
 

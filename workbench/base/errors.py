@@ -48,6 +48,10 @@ class ProcessEnded(RunError):
         )
 
 
+class LessonError(WorkbenchError):
+    """A prediction or answer of a lesson that is missing, of the wrong kind or out of range, or not this learner's."""
+
+
 class EngineError(WorkbenchError):
     """An engine whose environment is missing, half there or of other versions, or cannot be built."""
 

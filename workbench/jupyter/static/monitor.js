@@ -1,4 +1,4 @@
-/* sources sha256:0e28f7a40a3d46d1a46529e3c01955a42f8a47382c459b3112e3c693aa4e81df
+/* sources sha256:d784a5f67fb482ee6305b98ff59d814af2f3d9d5d5256db6ac86323c34b138a1
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)
