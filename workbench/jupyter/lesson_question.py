@@ -44,7 +44,8 @@ class QuestionView(Light, ipywidgets.VBox):
         title = light(ipywidgets.HTML, f"<strong>{escape(asked.text)}</strong>")
         below = light(ipywidgets.HTML, f"<small>{escape(note)}</small>")
         row = light(ipywidgets.HBox, [self.button, self.said])
-        super().__init__([Page(), title, self.field, row, below])
+        self.page = Page()
+        super().__init__([self.page, title, self.field, row, below])
         self.add_class("lab-root")
         self.add_class("lab-lesson")
         self._say(hint)
@@ -73,7 +74,7 @@ class QuestionView(Light, ipywidgets.VBox):
             return
         self._say(said)
         if still is not None:
-            self.children = [self.children[0], light(ipywidgets.HTML, still.html)]
+            self.children = [self.page, light(ipywidgets.HTML, still.html)]
             publish(still.bundle, self._display_id, update=True)
 
     def _say(self, text: str) -> None:
