@@ -51,6 +51,10 @@ class ProcessEnded(RunError):
 class LessonError(WorkbenchError):
     """A prediction or answer of a lesson that is missing, of the wrong kind or out of range, or not this learner's."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows in place of a traceback: a learner has made no mistake in the code."""
+        return [str(self)]
+
 
 class EngineError(WorkbenchError):
     """An engine whose environment is missing, half there or of other versions, or cannot be built."""

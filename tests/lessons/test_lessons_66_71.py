@@ -1,0 +1,70 @@
+"""Lessons 66 to 71, executed as CI executes them: predictions given, small budgets, findings asserted by the notebooks.
+
+They train on the documentation that every machine has, so nothing is skipped.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import papermill
+import pytest
+from papermill.exceptions import PapermillExecutionError
+
+from tests.documents import ROOT, code_cells
+
+GIVEN: dict[str, dict[str, Any]] = {
+    "66_layer_dropping": {
+        "PREDICTION_ONCE": "lower", "PREDICTION_TWENTY": "lower", "ANSWER": "it regularises",
+    },
+    "67_grow_or_whole": {
+        "PREDICTION_STEPS": 500, "PREDICTION_BEST": "whole", "PREDICTION_LONGER": "stays", "ANSWER": "training whole",
+    },
+    "70_is_it_real": {
+        "PREDICTION_ONE": 10, "PREDICTION_FOUR": 5, "PREDICTION_RACE": "equivalent", "ANSWER": "it pairs the seeds",
+    },
+}  # fmt: skip
+"""Parameters by notebook: what a learner may answer, right or wrong, and what makes it small."""
+MOST_OUTPUT_BYTES = 1_000_000
+
+
+@pytest.mark.parametrize("stem", GIVEN)
+def test_nothing_is_launched_before_a_prediction(stem: str) -> None:
+    """The first cell that launches runs asks for a committed prediction, or one before it has."""
+    sources = [cell.source for cell in code_cells(ROOT / "notebooks" / f"{stem}.ipynb")]
+    committed = next(place for place, source in enumerate(sources) if "lesson.committed(" in source)
+    assert committed <= next(place for place, source in enumerate(sources) if "wb.launch(" in source)
+    predictions = [line for source in sources for line in source.splitlines() if "lesson.predict(" in line]
+    assert len(predictions) == sum("lesson.outcome(" in source for source in sources) >= 2
+
+
+@pytest.mark.extended
+@pytest.mark.process
+@pytest.mark.parametrize("stem", GIVEN)
+def test_headless(stem: str, tmp_path: Path) -> None:
+    executed = _execute(stem, tmp_path, **GIVEN[stem])
+    assert executed.stat().st_size < MOST_OUTPUT_BYTES
+    (kept,) = (tmp_path / "runs" / "lessons" / stem[3:]).glob("*.json")
+    found = json.loads(kept.read_text())
+    assert all(each["outcome"] is not None for each in found["predictions"].values())
+    assert [each["right"] for each in found["checks"].values()] == [True]
+
+
+@pytest.mark.extended
+@pytest.mark.process
+def test_a_learner_who_has_predicted_nothing_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(PapermillExecutionError, match="commit to a prediction first") as error:
+        _execute("66_layer_dropping", tmp_path)
+    assert error.value.ename == "LessonError"
+    assert not list((tmp_path / "runs").glob("*/recipe.json"))
+
+
+def _execute(stem: str, place: Path, **parameters: Any) -> Path:
+    path = place / f"{stem}.ipynb"
+    papermill.execute_notebook(
+        str(ROOT / "notebooks" / path.name), str(path), cwd=str(place), progress_bar=False,
+        parameters={"runs_dir": str(place / "runs"), **parameters},
+    )  # fmt: skip
+    return path
