@@ -22,8 +22,15 @@ GIVEN: dict[str, dict[str, Any]] = {
     "67_grow_or_whole": {
         "PREDICTION_STEPS": 500, "PREDICTION_BEST": "whole", "PREDICTION_LONGER": "stays", "ANSWER": "training whole",
     },
+    "68_what_was_filtered": {
+        "PREDICTION_PROSE": 10, "PREDICTION_BEST": "filtered", "ANSWER": "as much text, removed at random",
+    },
     "70_is_it_real": {
         "PREDICTION_ONE": 10, "PREDICTION_FOUR": 5, "PREDICTION_RACE": "equivalent", "ANSWER": "it pairs the seeds",
+    },
+    "71_lower_loss_better": {
+        "PREDICTION_WHERE": "both alike", "PREDICTION_GRAMMAR": "better", "blimp": "no-such-folder",
+        "ANSWER": "the loss where the window is new, and a downstream score",
     },
 }  # fmt: skip
 """Parameters by notebook: what a learner may answer, right or wrong, and what makes it small."""
@@ -50,6 +57,8 @@ def test_headless(stem: str, tmp_path: Path) -> None:
     found = json.loads(kept.read_text())
     assert all(each["outcome"] is not None for each in found["predictions"].values())
     assert [each["right"] for each in found["checks"].values()] == [True]
+    if stem == "71_lower_loss_better":
+        assert "BLiMP is not here. To have it, put blimp.jsonl" in executed.read_text()
 
 
 @pytest.mark.extended
