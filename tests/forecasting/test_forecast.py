@@ -192,3 +192,9 @@ def test_a_time_of_many_years_is_said(recipe: Recipe) -> None:
 
 def test_the_module_answers_when_it_is_called(recipe: Recipe) -> None:
     assert wb.forecast(recipe, rates=RATES) == ahead(recipe)
+
+
+def test_a_forecast_of_phases_shows_the_schedules_that_all_of_them_have(recipe: Recipe) -> None:
+    found = ahead(recipe.with_(objective="phases"))
+    assert "optimizer.lr" in found.schedules
+    assert "objective.further_weight" not in found.schedules

@@ -236,9 +236,10 @@ def _preparation(data: Data) -> tuple[str, float]:
 
 
 def _schedules(points: list[Any]) -> dict[str, list[float]]:
-    """Values by path at every point, ``progress`` first."""
+    """Values by path at every point, ``progress`` first; a knob that one phase alone has is left out."""
     found = {"progress": [point.progress.fraction for point in points]}
-    return found | {path: [point.knobs[path] for point in points] for path in points[0].knobs}
+    always = [path for path in points[0].knobs if all(path in point.knobs for point in points)]
+    return found | {path: [point.knobs[path] for point in points] for path in always}
 
 
 def _reading(data: Data, tokens: float) -> list[str]:
