@@ -25,6 +25,10 @@ GIVEN: dict[str, dict[str, Any]] = {
     "68_what_was_filtered": {
         "PREDICTION_PROSE": 10, "PREDICTION_BEST": "filtered", "ANSWER": "as much text, removed at random",
     },
+    "69_where_seconds_go": {
+        "PREDICTION_PART": "forward", "PREDICTION_PADDING": 10, "PREDICTION_TWO": 1.8, "ANSWER": "backward",
+        "tokens": 40_000, "rounds": 1, "compiled": False,
+    },
     "70_is_it_real": {
         "PREDICTION_ONE": 10, "PREDICTION_FOUR": 5, "PREDICTION_RACE": "equivalent", "ANSWER": "it pairs the seeds",
     },
