@@ -51,6 +51,6 @@ def test_a_wrong_answer_is_met_with_a_hint(kernel: Kernel) -> None:
     kernel.run('lesson.check("q", "Q?", options=["A", "B"], answer="B", hints=["Look <up>."])', cell="check")
     kernel.run("view = next(o for o in gc.get_objects() if isinstance(o, QuestionView) and not o.has_left)")
     kernel.run("view.field.value = 'A'\nview.button.click()")
-    assert kernel.value("view.said.value") == "<span role='alert'>Not A. Look &lt;up&gt;.</span>"
+    assert kernel.value("view.said.value") == "<span role='alert'>Not “A”. Look &lt;up&gt;.</span>"
     (done,) = shown(kernel.run("view.field.value = 'B'\nview.button.click()"), "update_display_data")
     assert "B: right, second answer" in done["text/plain"]

@@ -111,9 +111,9 @@ def test_a_check_hints_until_it_is_right(lesson: wb.Lesson, capsys: pytest.Captu
         return capsys.readouterr().out
 
     assert "not answered yet" in answer(None)
-    assert "Not A. Look up." in answer("A")
-    assert "Not B. Look left." in answer("B")
-    assert "Not B. Look left." in answer("B")
+    assert "Not “A”. Look up." in answer("A")
+    assert "Not “B”. Look left." in answer("B")
+    assert "Not “B”. Look left." in answer("B")
     assert "C: right, 4th answer\n  So." in answer("C")
     assert "C: right, 4th answer" in answer(None)
     check = lesson.record().checks["floor"]

@@ -191,7 +191,7 @@ class Lesson:
             if known:
                 return right(), ""
             hint = hints[min(tried.tries, len(hints)) - 1] if hints else "try another answer"
-            return None, f"Not {chosen}. {hint}"
+            return None, f"Not “{chosen}”. {hint}"
 
         done = self.record().checks.get(key, Check(question=question)).right
         still, hint = (right(), "") if done else submit(given) if given is not None else (None, "")
