@@ -59,8 +59,8 @@ class TestStructure:
         entries = re.findall(r"^[*-] (.*)", readings, re.MULTILINE)
         assert len(entries) == 3
         for entry in entries:
-            # Authors, title, year, a place to find it.
-            assert re.search(r"[A-Z]\w+.*, \*[^*]+\*.*\b(?:19|20)\d\d\b.*\]\(https://", entry), entry
+            # Authors, title, year, a place to find it: a link or pages.
+            assert re.search(r"[A-Z]\w+.*, \*[^*]+\*.*\b(?:19|20)\d\d\b.*(?:\]\(https://|\bpp\. )", entry), entry
 
     def test_each_prediction_comes_before_its_experiment(self, path: Path) -> None:
         sources = [cell.source for cell in code_cells(path)]
