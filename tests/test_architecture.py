@@ -244,7 +244,8 @@ def test_docstrings_begin_with_a_verb_or_their_subject() -> None:
 def test_root_names_are_few_and_frozen() -> None:
     assert workbench.__all__ == [
         "Lab", "Lesson", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "fill", "finetune",
-        "forecast", "generate", "launch", "presets", "race", "rows", "runs", "score", "send", "sweep", "tune",
+        "follow", "forecast", "generate", "launch", "presets", "race", "rows", "runs", "score", "send", "sweep",
+        "tune",
     ]  # fmt: skip
     for name in workbench.__all__:
         assert getattr(workbench, name) is not None

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from workbench import choices
     from workbench.accelerated.run import accelerate
     from workbench.bridges.bridge import send
+    from workbench.client.afar import follow
     from workbench.client.asking import fill, generate
     from workbench.client.launch import launch
     from workbench.client.run import Run
@@ -42,6 +43,7 @@ _HOMES = {
     "finetune": "workbench.experiments.finetune.finetune:finetune",
     "fill": "workbench.client.asking:fill",
     "generate": "workbench.client.asking:generate",
+    "follow": "workbench.client.afar:follow",
     "forecast": "workbench.forecasting.forecast:forecast",
     "launch": "workbench.client.launch:launch",
     "race": "workbench.experiments.race.race:race",
@@ -59,7 +61,8 @@ _HOMES = {
 _COMPOSING = ("Recipe", "presets")
 __all__ = [
     "Lab", "Lesson", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "fill", "finetune",
-    "forecast", "generate", "launch", "presets", "race", "rows", "runs", "score", "send", "sweep", "tune",
+    "follow", "forecast", "generate", "launch", "presets", "race", "rows", "runs", "score", "send", "sweep",
+    "tune",
 ]  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
 from workbench.base.errors import WorkbenchError, unknown
+from workbench.cli import afar
 
 DELEGATED = {
     "bench": ("workbench.bench", "benchmarks against other trainers; `workbench bench` lists them"),
@@ -85,6 +86,7 @@ def verb_parser() -> Parser:
         _add_steering, _add_keeping, _add_readings, _add_rows, _add_scores, _add_catalogue,
     ):  # fmt: skip
         add(verbs)
+    afar.add(verbs, _verb, number)
     return parser
 
 

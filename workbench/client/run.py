@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.base.errors import RunError, RunFailed
 from workbench.base.text import facts_html, share_done
+from workbench.client.following import folder_of
 from workbench.client.fork import fork
 from workbench.client.knob_checks import check_knob
 from workbench.client.summary import describe
@@ -21,7 +22,6 @@ from workbench.launchers.queue.orphans import start_orphan, withdraw
 from workbench.launchers.report import report
 from workbench.store import control, requests
 from workbench.store.awaited import Awaited
-from workbench.store.find import find, typed
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.in_process import way_on
 from workbench.store.labels import label, name_of, read_labels
@@ -48,7 +48,7 @@ class Run(Awaited["Result"]):
 
     Args:
         run: its id, a unique prefix of it, its name where one run has it, or its folder (text with a slash is a path
-            unless a run is called so).
+            unless a run is called so); or the URL of one elsewhere, which is followed (:func:`workbench.follow`).
         runs_dir: the runs folder; else ``$WORKBENCH_RUNS``, else ``./runs``.
 
     Raises:
@@ -61,7 +61,7 @@ class Run(Awaited["Result"]):
     """
 
     def __init__(self, run: str | Path | RunFolder, runs_dir: str | Path | None = None) -> None:
-        self.folder = run if isinstance(run, RunFolder) else find(*typed(run, runs_dir))
+        self.folder = folder_of(run, runs_dir)
 
     @property
     def id(self) -> str:

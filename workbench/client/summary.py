@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from workbench.base.files import file_locked
 from workbench.base.text import plain, share_done
 from workbench.launchers.launched import Launched
 from workbench.launchers.queue.outlook import place_of, queued_text
@@ -30,6 +31,10 @@ def message_of(folder: RunFolder, state: RunState, status: str) -> str:
         return queued_text(folder, state)
     if status != STALLED:
         return state.message
+    if state.afar:
+        since = time.strftime("%H:%M:%S", time.localtime(state.heartbeat))
+        why = state.message if file_locked(folder.following) else f"`workbench follow {state.afar}` looks for it again"
+        return f"no news since {since} from {state.afar}{why and '; '}{why}"
     # In steps of 5 s: whoever shows only what has changed is not kept busy by it.
     seconds = 5 * int(silent_seconds(state) // 5)
     return (
@@ -73,10 +78,10 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         ``id, name, status, progress`` (0..1), ``step, loss, heldout_loss`` (nats), ``tokens_per_second, message`` (its
         error where it failed), ``repeats`` (it failed in a way that a resume only repeats), ``missing_text`` (a path of
         its text that is not there, where it ended early; else empty); numbers it has not said yet are None. Where and
-        when: ``owner`` (:func:`owner_of`), ``host``, ``where`` (job of a
-        cluster; else empty), ``device`` (words), ``launched`` and ``started`` (Unix seconds at which its folder was
-        made, and at which it began to train; None when nothing tells, or it has not). What people
-        said: ``tags`` (list), ``notes``; of which race, sweep or tuning it is: ``experiment``, empty for any other;
+        when: ``owner`` (:func:`owner_of`), ``host``, ``where`` (job of a cluster, or URL of a run that is followed;
+        else empty), ``device`` (words), ``launched`` and ``started`` (Unix seconds at which its folder was made, and at
+        which it began to train; None when nothing tells, or it has not). What people said: ``tags`` (list), ``notes``;
+        of which race, sweep or tuning it is: ``experiment``, empty for any other;
         newest ``scores`` of benchmarks by name; when the trainer wrote its knobs last: ``knobs_written``, None before;
         and of a fork ``parent``: ``{"run", "step"}``, else None. Of one that waits for its turn :func:`queue_facts`.
     """
@@ -95,7 +100,7 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         "missing_text": NamedText(folder).missing(state, status),
         "owner": owner_of(folder),
         "host": state.host,
-        "where": str(Launched.read(folder).handle.get("where", "")),
+        "where": state.afar or str(Launched.read(folder).handle.get("where", "")),
         "device": state.device,
         "launched": launched_of(folder),
         "started": started_of(folder, state, origin),

@@ -131,6 +131,11 @@ def answer(folder: RunFolder, request_id: str, done: bool | None, text: str) -> 
         _forget_old(folder.control)
 
 
+def request_ids(folder: RunFolder) -> set[str]:
+    """Return the ids of all requests that are kept."""
+    return _ids(folder.control, _REQUEST)
+
+
 def outcome(folder: RunFolder, request_id: str) -> dict[str, Any] | None:
     """``{"done", "text", "time"}`` of an answered request, else None; ``done`` is None while it is carried out.
 

@@ -131,6 +131,10 @@ class RunFolder:
     """A checkpoint of another run whose weights it begins with; absent where they are drawn from its seed."""
     checkpoints = _Part("checkpoints")
     """Folder of ``step-N`` folders."""
+    following = _Part("following.lock")
+    """Held (flock) for as long as a process copies this run from elsewhere, or to there; see ``store/mirror.py``."""
+    following_log = _Part("following.log")
+    """Output of that process."""
     graphs = _Part("graphs")
     """Graphs that an engine made of the model, to look into; absent where an engine has nothing of the kind."""
     profile = _Part("profile.json")

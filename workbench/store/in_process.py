@@ -27,8 +27,11 @@ def refuse_elsewhere(folder: RunFolder, verb: str) -> None:
         verb: what was asked for.
 
     Raises:
-        RunError: its model and data are objects of a Python process; the message says how to give them again.
+        RunError: it is a copy of a run elsewhere, or its model and data are objects of a Python process; the message
+            says how to give them again.
     """
+    if afar := read_state(folder).afar:
+        raise RunError(f"run '{folder.id}' cannot {verb} here: this is a copy of {afar}; it can where that folder is")
     if not is_in_process(folder):
         return
     way = f"{_again(folder)} goes on with the same model and loader"

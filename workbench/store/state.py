@@ -70,6 +70,8 @@ class RunState:
         device: in words. started: Unix time at which it began to train, 0 before that and in runs of earlier versions.
         resume_step: of the checkpoint to resume from, where that is not the newest.
         repeats: it failed in a way that a resume only repeats.
+        afar: URL of the run that this is a copy of (:mod:`workbench.store.mirror`); empty for the run itself. Of a copy
+            ``heartbeat`` is the time here at which there was news.
     """
 
     status: str = "lost"
@@ -96,6 +98,7 @@ class RunState:
     started: float = 0.0
     resume_step: int | None = None
     repeats: bool = False
+    afar: str = ""
 
     @property
     def final(self) -> bool:
@@ -105,6 +108,8 @@ class RunState:
     @property
     def elsewhere(self) -> bool:
         """True where another machine held the run last: its processes, and perhaps its locks, are not seen here."""
+        if self.afar:
+            return True
         # A container that was made anew has another name, on the same machine.
         return self.host not in ("", socket.gethostname()) and self.boot_id != boot_id()
 
@@ -214,6 +219,9 @@ def actual_status(folder: RunFolder, state: RunState | None = None) -> str:
     # After a reboot a run may wait without a process; its place in the queue is kept.
     if status in FINAL:
         return status
+    if state.afar:
+        # Nobody here can know that a run elsewhere is lost: there is no news of it.
+        return STALLED if silent_seconds(state) > STALLED_SECONDS else status
     if status == "queued":
         return pkgutil.resolve_name(ENDED)(folder) or status
     if lock_held(folder) or launcher_says(folder):
@@ -225,6 +233,8 @@ def actual_status(folder: RunFolder, state: RunState | None = None) -> str:
 
 def silent_seconds(state: RunState) -> float:
     """Return the seconds since the trainer's last sign of life; 0 where nobody can know."""
+    if state.afar:
+        return 0.0 if state.final else max(0.0, time.time() - state.heartbeat)
     # Not by the time of day, which may be set.
     if state.final or not state.heartbeat_monotonic or state.boot_id != boot_id():
         return 0.0

@@ -127,7 +127,8 @@ export class RunRow {
     let text = run.final ? (failed ? "" : status.error || "") : status.message || "";
     if (text === status.status) text = "";
     if (!live) text = "saved picture: the kernel has not answered";
-    else if (!run.final && since !== null) text = `no news since ${clock(since)}${text ? ` · ${text}` : ""}`;
+    // Of a run that is followed from elsewhere its message says so.
+    else if (!run.final && since !== null && !text.startsWith("no news since")) text = `no news since ${clock(since)}${text ? ` · ${text}` : ""}`;
     // Of one that waits there is room for its place alone.
     say(this.message, queueText(status) ? "" : text);
     // Where there is little room both are cut short.
