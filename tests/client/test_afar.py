@@ -1,4 +1,4 @@
-"""A run on one disk, watched and steered from another: real processes, two folders; and stores, where they are there."""
+"""A run on one disk, watched and steered from another: two folders and real processes; a bucket where there is one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def places(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
     kill_processes_of(tmp_path / "cluster", tmp_path / "laptop")
 
 
-@pytest.mark.trains
+@pytest.mark.process
 def test_a_laptop_watches_pauses_and_stops_a_run_elsewhere(places: tuple[Path, Path], corpus: Path) -> None:
     cluster, laptop = places
     far = launch(tiny_recipe(corpus, steps=100_000), runs_dir=cluster, say=None)
@@ -88,7 +88,7 @@ def test_what_cannot_be_followed_is_refused_and_leaves_nothing(
     assert "it holds 20260101-000000-a-000000-0000, 20260101-000000-b-000000-0000: add one" in capsys.readouterr().err
     assert main(["follow", f"file://{cluster}/nothing", "--runs", str(laptop)]) == 2
     assert "no run at file://" in capsys.readouterr().err
-    with pytest.raises(RunError, match="is in .*cluster already, and is no copy: nothing to follow"):
+    with pytest.raises(RunError, match=r"is in .*cluster already, and is no copy: nothing to follow"):
         follow(f"file://{cluster}/20260101-000000-a-000000-0000", cluster)
     with pytest.raises(RunError, match=r"every: 60 s between two looks; legal: 0.1 to 5"):
         follow(f"file://{cluster}/20260101-000000-a-000000-0000", laptop, every=60)
@@ -98,12 +98,13 @@ def test_what_cannot_be_followed_is_refused_and_leaves_nothing(
     near = Run("20260101-000000-a-000000-0000", laptop)
     assert near.status == "finished"
     assert not end_copying(near)
-    with pytest.raises(RunError, match="is a copy of file://.*: publish it where it trains"):
+    with pytest.raises(RunError, match=r"is a copy of file://.*: publish it where it trains"):
         publish(near, f"file://{laptop}")
     near.delete()
     assert (cluster / near.id).exists()
 
 
+@pytest.mark.process
 def test_a_bucket_carries_a_run_both_ways(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("s3fs", reason="no s3fs: pip install 'fsspec[s3]'")
     server = pytest.importorskip("moto.server", reason="no moto, which stands for S3")
