@@ -1,4 +1,4 @@
-"""Hold the forecast for many devices against published results: each point forecast from the others of its kind."""
+"""Hold the forecast for many devices against published results, from others of their kind and from one alone."""
 
 from __future__ import annotations
 
@@ -24,50 +24,86 @@ def main(argv: list[str]) -> int:
     """``workbench bench scale``."""
     parser = argparse.ArgumentParser(prog="workbench bench scale", description=__doc__)
     parser.add_argument("--points", type=Path, default=PUBLISHED, help="published results")
+    text = "share of the sending that hides behind the backward pass, in every forecast (default 0)"
+    parser.add_argument("--overlap", type=float, default=0.0, help=text)
     parser.add_argument("--out", type=Path, default=Path("out/bench"))
     options = parser.parse_args(argv)
     if not options.points.is_file():
         raise WorkbenchError(f"there is no '{options.points}'; run this in the repository, or give --points FILE")
-    found = compared(read_object(options.points))
-    table = Table("system", "MLPerf", "batch", "step, ms", "forecast, ms", "error")
-    for each in found:
-        error = f"{each['error']:+.0%}"
-        table.add_row(each["system"], each["round"], f"{each['batch']:,}", f"{each['step_ms']:.1f}",
-                      f"{each['forecast_ms']:.1f}", error)  # fmt: skip
-    errors = [abs(each["error"]) for each in found]
+    if not 0 <= options.overlap <= 1:
+        raise WorkbenchError(f"--overlap {options.overlap:g} is no share; use 0..1")
+    published = read_object(options.points)
+    found, whole = compared(published, options.overlap), runs(published, options.overlap)
     console = Console()
+    table = Table("system", "source", "batch", "step, ms", "from others, ms", "error", "from one, ms", "error")
+    for each in found:
+        alone = ("", "") if each["alone_ms"] is None else (f"{each['alone_ms']:.1f}", f"{each['alone_error']:+.0%}")
+        table.add_row(each["system"], each["round"], f"{each['batch']:,}", f"{each['step_ms']:.1f}",
+                      f"{each['forecast_ms']:.1f}", f"{each['error']:+.0%}", *alone)  # fmt: skip
     console.print(table)
-    console.print(f"median error {statistics.median(errors):.0%}, worst {max(errors):.0%}")
-    console.print(f"saved {save('scale', {'points': found, 'median': statistics.median(errors)}, options.out)}")
+    for each in whole:
+        console.print(f"{each['system']}: {each['minutes']:g} minutes, from one {each['forecast_minutes']:.1f} "
+                      f"({each['error']:+.0%})")  # fmt: skip
+    summary = {"others": _summary(found, "error"), "one": _summary([*found, *whole], "alone_error")}
+    for name, each in summary.items():
+        console.print(f"from {name}: median error {each['median']:.0%}, worst {each['worst']:+.0%} ({each['system']})")
+    data = {"points": found, "runs": whole, "overlap": options.overlap, "summary": summary}
+    console.print(f"saved {save('scale', data | {'median': summary['others']['median']}, options.out)}")
     return 0
 
 
-def compared(published: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return each published point with its step and the one forecast from the other points of its group."""
-    payload = published["parameters"] * published["payload_bytes"]
+def compared(published: Mapping[str, Any], overlap: float = 0.0) -> list[dict[str, Any]]:
+    """Return each published point with its step and two forecasts of it.
+
+    One is from the other points of its group, the other from the smallest of the group and the links alone (None for
+    that one itself).
+    """
     groups: dict[str, list[dict[str, Any]]] = {}
     for point in published["points"]:
-        step = point["batch"] / point["samples"] * point["minutes"] * 60
-        groups.setdefault(point["group"], []).append({**point, "step": step})
+        step = point["step_seconds"] if "step_seconds" in point else (
+            point["batch"] / point["samples"] * point["minutes"] * 60)  # fmt: skip
+        payload = point.get("parameters", published["parameters"]) * point.get(
+            "payload_bytes", published["payload_bytes"])  # fmt: skip
+        groups.setdefault(point["group"], []).append({**point, "step": step, "payload": payload})
     found = []
     for points in groups.values():
+        smallest = min(points, key=lambda point: point["devices"])
         for point in points:
-            row, fixed = fitted([other for other in points if other is not point], payload)
-            ahead = sum(step_on(point["devices"], point["batch"], row, fixed, payload, _cluster(point)))
             measured = point["step"]
-            shown = {name: value for name, value in point.items() if name != "step"}
-            found.append(shown | {"step_ms": measured * 1e3, "forecast_ms": ahead * 1e3, "error": ahead / measured - 1})
+            ahead = _ahead(point, [other for other in points if other is not point], overlap)
+            alone = None if point is smallest else _ahead(point, [smallest], overlap)
+            shown = {name: value for name, value in point.items() if name not in ("step", "payload")}
+            found.append(shown | {
+                "step_ms": measured * 1e3, "forecast_ms": ahead * 1e3, "error": ahead / measured - 1,
+                "alone_ms": alone and alone * 1e3, "alone_error": alone and alone / measured - 1,
+            })  # fmt: skip
     return found
 
 
-def fitted(points: Sequence[Mapping[str, Any]], payload: float) -> tuple[float, float]:
+def runs(published: Mapping[str, Any], overlap: float = 0.0) -> list[dict[str, Any]]:
+    """Return each published training with its minutes forecast from what one device does and the links alone."""
+    payload, found = published["parameters"] * published["payload_bytes"], []
+    for each in published.get("runs", []):
+        seconds = sum(
+            phase["steps"] * sum(step_on(each["devices"], phase["batch"], 1 / phase["rows_per_second"], 0.0, payload,
+                                         _cluster(each, overlap)))
+            for phase in each["phases"]
+        )  # fmt: skip
+        error = seconds / 60 / each["minutes"] - 1
+        found.append({**each, "forecast_minutes": seconds / 60, "error": error, "alone_error": error})
+    return found
+
+
+def fitted(points: Sequence[Mapping[str, Any]], overlap: float = 0.0) -> tuple[float, float]:
     """Return seconds of a row and of what every step takes, which explain steps best, relative to each.
 
     Neither is below 0. One point alone gives the first, and 0 for the second.
     """
     step = np.array([point["step"] for point in points])
     rows = np.array([point["batch"] / point["devices"] for point in points])
-    left = step - [_cluster(point).sending(point["devices"], payload) for point in points]
+    # What hides behind the backward pass is no part of a step; as if all of it fitted behind that.
+    shown = 1 - overlap
+    left = step - [shown * _cluster(point).sending(point["devices"], point["payload"]) for point in points]
     if len(points) == 1:
         return float(left[0] / rows[0]), 0.0
     (row, fixed), *_ = np.linalg.lstsq(np.stack([rows, np.ones(len(rows))], 1) / step[:, None], left / step, rcond=None)
@@ -76,5 +112,18 @@ def fitted(points: Sequence[Mapping[str, Any]], payload: float) -> tuple[float, 
     return float(row), float(fixed)
 
 
-def _cluster(point: Mapping[str, Any]) -> Cluster:
-    return Cluster(point["per_node"], point["inside"], point["between"])
+def _ahead(point: Mapping[str, Any], known: Sequence[Mapping[str, Any]], overlap: float) -> float:
+    """Seconds of a point's step from those of other points."""
+    row, fixed = fitted(known, overlap)
+    return sum(step_on(point["devices"], point["batch"], row, fixed, point["payload"], _cluster(point, overlap)))
+
+
+def _summary(found: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
+    told = [each for each in found if each[name] is not None]
+    worst = max(told, key=lambda each: abs(each[name]))
+    median = statistics.median(abs(each[name]) for each in told)
+    return {"median": median, "worst": worst[name], "system": worst["system"], "count": len(told)}
+
+
+def _cluster(point: Mapping[str, Any], overlap: float = 0.0) -> Cluster:
+    return Cluster(point["per_node"], point["inside"], point["between"], overlap=overlap)
