@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -257,6 +258,7 @@ def test_a_process_that_hangs_is_named_until_it_goes_on(tiny: Recipe, start: Sta
     run.until(lambda r: r.state.step > stood and not r.state.message)
     assert ask(run, "stop")["done"]
     assert pair.wait() == [0, 0], run.log
+    assert all({"waiting_ms/0", "waiting_ms/1"} <= record.keys() for record in run.telemetry.scalars)
 
 
 def slow_second() -> None:
@@ -281,6 +283,11 @@ def test_a_slow_process_changes_nothing_but_the_time(tiny: Recipe, live: Callabl
     assert (alone.wait(), pair.wait()) == (0, [0, 0]), pair.run.log
     assert_as_alone(pair.run, alone)
     assert pair.run.telemetry.series("waited_ms")[1]
+    # The first waits for the second, and is seen to.
+    waited = [np.median(pair.run.telemetry.series(f"waiting_ms/{rank}")[1][1:]) for rank in range(SIZE)]
+    assert waited[0] > 0.5
+    assert waited[1] == pytest.approx(0, abs=0.1 * waited[0])
+    assert not any("waiting_ms/0" in record for record in alone.telemetry.scalars)
 
 
 @pytest.mark.process

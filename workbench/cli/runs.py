@@ -151,14 +151,18 @@ def graphs(options: argparse.Namespace) -> int:
 
 
 def log(options: argparse.Namespace) -> int:
-    """Print the last events of the run, then the end of what its process printed.
+    """Print the last events of the run, then the end of what its process printed; of another process that alone.
 
     Raises:
-        RunError: of less than one line.
+        RunError: of less than one line, or no such process.
     """
     if options.lines < 1:
         raise RunError(f"--lines {options.lines} shows nothing; give 1 or more")
     run = Run(options.run, options.runs)
+    if options.rank:
+        printed = run.tail(options.lines, options.rank)
+        _print(options, printed, run=run.id, rank=options.rank, log=printed)
+        return 0
     # Of a lost run nobody was there to write down how it ended.
     lost = lost_event(run.folder, read_state(run.folder))
     events = [*read_events(run.folder.telemetry), *([lost] if lost else [])][-options.lines :]

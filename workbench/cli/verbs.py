@@ -329,6 +329,7 @@ def _add_readings(verbs: Any) -> None:
         verbs, "log", "runs:log", "print what has happened in a run, and the end of what its process printed"
     )
     log.take("--lines N", "how many events, and lines (default 40)", type=whole(), default=40)
+    log.take("--rank N", "the log of this process, where several train it (default 0)", type=whole(), default=0)
 
 
 def _add_rows(verbs: Any) -> None:

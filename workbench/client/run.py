@@ -27,7 +27,7 @@ from workbench.store.in_process import way_on
 from workbench.store.labels import label, name_of, read_labels
 from workbench.store.measured import progress_line
 from workbench.store.origin import Origin, origin_now
-from workbench.store.reached import reached, tail
+from workbench.store.reached import known_rank, reached, tail
 from workbench.store.state import FINAL, RunState, actual_status, lock_held, read_state
 from workbench.store.trash import delete
 from workbench.store.view import Environment, RunView
@@ -317,9 +317,9 @@ class Run(Awaited["Result"]):
             raise RunError(f"run '{self.id}' refused '{verb}': {answer.text}")
         return answer.text
 
-    def tail(self, lines: int = 20) -> str:
-        """Return the last lines of the run's log."""
-        return tail(self.folder.log, lines)
+    def tail(self, lines: int = 20, rank: int = 0) -> str:
+        """Return the last lines of the run's log, or of that of another process that trains it (RunError: none)."""
+        return tail(self.folder.log_of(known_rank(self.folder, rank)), lines)
 
     @property
     def graphs(self) -> list[Path]:

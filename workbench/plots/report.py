@@ -25,6 +25,7 @@ from workbench.plots.forecast_page import comparison_html, forecast_html
 from workbench.plots.layers import available, layers_figure
 from workbench.plots.loss import LOSS_LINES, loss_figure
 from workbench.plots.page import page_html, place, write_page
+from workbench.plots.ranks import ranks_figure, ranks_table, trained_together
 from workbench.plots.scalar import scalar_figure
 from workbench.plots.schedule import schedule_figure
 from workbench.plots.speed import speed_figure
@@ -173,6 +174,11 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
         options = {name: scalar(name).label for name in told}
         places.append(place("networks", options, "How well the generator fills in, and the main network judges."))
     places.append(place("speed", axes, "MFU counts useful work only: real tokens, no padding, no recomputation."))
+    for index, view in enumerate(trained_together(views)):
+        figures[f"ranks{index}/step"] = ranks_figure(view)
+        places.append(place(f"ranks{index}", {"step": "over steps"}, "Who waits for whom: a dark row is the process "
+                            "that all others wait for."))  # fmt: skip
+        places.append(f"<details><summary>The same as a table</summary>{ranks_table(view)}</details>")
     for index, view in enumerate(views):
         # Without records of layers the picture still appears, and says that there are none.
         first = opening_quantity(view.telemetry.layers)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from workbench.base.errors import RunError
 from workbench.base.json_lines import finite, number, parsed
 from workbench.store.folder import RunFolder, read_object
 from workbench.store.state import RunState, actual_status
@@ -31,6 +32,19 @@ def tail(path: Path, lines: int, start: int = 0) -> str:
     except OSError:
         return ""
     return "\n".join(text.splitlines()[-lines:]) if lines > 0 else ""
+
+
+def known_rank(folder: RunFolder, rank: int) -> int:
+    """Return the number of a process of a run, if it has printed to a log; 0 is the first one.
+
+    Raises:
+        RunError: there is none of that number; the message names those that there are.
+    """
+    if rank and not folder.log_of(rank).exists():
+        numbers = (path.stem.removeprefix("worker-") for path in folder.path.glob("worker-*.log"))
+        known = ", ".join(map(str, [0, *sorted(int(each) for each in numbers if each.isdigit())]))
+        raise RunError(f"run '{folder.id}' has no process {rank}; it has {known}")
+    return rank
 
 
 COUNTED = {"steps": "step", "tokens": "tokens", "seconds": "seconds"}

@@ -252,8 +252,14 @@ OF_PARTS = {
     "heldout_loss": Quantity("", "held-out loss of", "on the held-out text of one part of a mixture", unit="nats"),
     "data.tokens": Quantity("", "tokens read of", "of one part of a mixture, since the run began"),
     "data.epochs": Quantity("", "epochs of", "passes over the training text of one part of a mixture"),
+    "waiting_ms": Quantity(
+        "",
+        "waiting for others: process",
+        "in the step before, beyond the sending itself; 0: all waited for this one",
+        unit="ms",
+    ),
 }
-"""Scalars of each part of a mixture, by what stands before the ``/`` and the part's name."""
+"""Scalars of each part of a mixture, or of each process, by what stands before the ``/`` and the part's name."""
 SCALARS = {quantity.name: quantity for quantity in QUANTITIES if not quantity.per_layer}
 PER_LAYER = {quantity.name: quantity for quantity in QUANTITIES if quantity.per_layer}
 PARTS = {quantity.name.removesuffix("_ms"): quantity.colour for quantity in QUANTITIES if quantity.colour}

@@ -15,6 +15,28 @@ from workbench.choices.execution.parallel.parallel import Exchange
 from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.progress import Progress
 
+MOST_PROCESSES = 64
+"""Of more, the first so many are told of: each is a number in every record."""
+
+
+def waiting(waited: Sequence[Tensor]) -> dict[str, float]:
+    """Return telemetry: by process, the milliseconds that it waited for others in the step before.
+
+    Whoever comes last to an exchange waits for nobody: what it spends there is the sending itself, which is taken off.
+
+    Args:
+        waited: of :class:`Gradients`.
+
+    Example:
+        >>> waiting([torch.tensor([5.0, 1.0, 4.0])])
+        {'waiting_ms/0': 4.0, 'waiting_ms/1': 0.0, 'waiting_ms/2': 3.0}
+    """
+    if not waited:
+        return {}
+    milliseconds = waited[0].tolist()
+    least = min(milliseconds)
+    return {f"waiting_ms/{rank}": each - least for rank, each in enumerate(milliseconds[:MOST_PROCESSES])}
+
 
 @dataclass
 class Gradients:
@@ -26,6 +48,8 @@ class Gradients:
         sums: detached parts and metrics, 0-d sums over labels, by micro-batch.
         plans: by micro-batch.
         norms: of the gradients of workers that have put their steps by, 0-d; None where none was computed.
+        waited: milliseconds that each process spent in exchanges of the step before, one tensor (processes,); none
+            where one trains alone.
     """
 
     counts: dict[str, int]
@@ -33,6 +57,7 @@ class Gradients:
     sums: list[Loss]
     plans: list[LayerPlan]
     norms: list[Tensor | None] = field(default_factory=list)
+    waited: list[Tensor] = field(default_factory=list)
 
     @property
     def labels(self) -> int:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.parallel.workers import WorkersOptimizer
-from workbench.choices.execution.ranks import carried_out_by_all
+from workbench.choices.execution.ranks import carried_out_by_all, waited_seconds
 from workbench.choices.progress import Progress
 from workbench.ops.timing import wait_for
 from workbench.recipes.recipe import Recipe
@@ -27,7 +27,7 @@ from workbench.training import averaging
 from workbench.training.assemble import Assembled
 from workbench.training.batch_size import BatchSize
 from workbench.training.batches import StepBatch, StepShape
-from workbench.training.gradients import Gradients, clip, step_counts, unchanged_buffers, zero_fill
+from workbench.training.gradients import Gradients, clip, step_counts, unchanged_buffers, waiting, zero_fill
 from workbench.training.growth import Growth
 from workbench.training.measurements import LayerMeter, StepTimes
 from workbench.training.recorder import NotFinite, Recorder, StepRecord, not_finite
@@ -65,6 +65,7 @@ class Training:
 
     norm: Tensor | None = None
     suspended_seconds = 0.0
+    _waited_ms = 0.0
 
     def __init__(
         self,
@@ -104,7 +105,7 @@ class Training:
             NotFinite: the loss is NaN or infinite (on a GPU: was, one step ago).
         """
         with self._charged() as elapsed:
-            before = self.progress
+            before, waited = self.progress, waited_seconds()
             if self.growth.advance(self.recipe, before):
                 self._take_over()
             # Dropout and its like: a stream of its own for every step and process, the same one on a resumed run.
@@ -119,6 +120,7 @@ class Training:
             layered = self.recorder.wants_layers(before) and self.engine.exchange.measures_layers
             result = self._gradients(batch, times, layered)
             norm = self.norm = result.norm(self._clip())
+            self._waited_ms = 1e3 * (waited_seconds() - waited)
             if layered:
                 self.meter.gradients()
             if self.recipe.depth.momentum_acts:
@@ -137,7 +139,7 @@ class Training:
                     loss=result.loss(),
                     metrics=result.metrics(),
                     grad_norm=norm,
-                    knobs=knobs | dict(batch.read) | self.engine.exchange.told(),
+                    knobs=knobs | dict(batch.read) | self.engine.exchange.told() | waiting(result.waited),
                     times=times,
                     layers=layers,
                     layers_run=sum(sum(plan.runs) for plan in result.plans) / len(result.plans),
@@ -257,7 +259,8 @@ class Training:
             result.plans.append(plan)
             if index + 1 in range(each, parts, each):
                 self._put_by(result, each)
-        self.engine.ranks.reduce([*result.losses, *(x for each in result.sums for x in each.tensors())])
+        result.waited = self.engine.ranks.apart(self._waited_ms, result.losses[0].device)
+        self.engine.ranks.reduce([*result.losses, *(x for each in result.sums for x in each.tensors()), *result.waited])
         # Before the update, where looking costs nothing: the weights still show what broke them.
         for value in map(float, result.losses if self.device.type == "cpu" else ()):
             if not math.isfinite(value):

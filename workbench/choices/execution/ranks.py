@@ -111,6 +111,17 @@ class Ranks:
             for tensor, total in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
                 tensor.detach().copy_(total.view(tensor.shape))
 
+    def apart(self, value: float, device: torch.device) -> list[Tensor]:
+        """Return a tensor (size,) whose sum over all processes, see :meth:`reduce`, has the value of each; alone none.
+
+        It travels with what is summed anyway, since a call of its own would wait for the slowest once more.
+        """
+        if self.size == 1:
+            return []
+        values = torch.zeros(self.size, device=device)
+        values[self.rank] = value
+        return [values]
+
     def follow(self, training: Any) -> None:
         """Carry out on ``training`` what rank 0 does with its own, until it dismisses this process.
 
@@ -149,6 +160,12 @@ def carried_out_by_all(
 
 
 _began_to_wait = 0.0
+_waited = 0.0
+
+
+def waited_seconds() -> float:
+    """Return how long this process has been in exchanges with others since it began; 0 where it is alone."""
+    return _waited
 
 
 def waiting_seconds() -> float:
@@ -165,11 +182,12 @@ def together() -> Iterator[None]:
     Raises:
         ProcessEnded: another one is no longer there.
     """
-    global _began_to_wait
+    global _began_to_wait, _waited
     _began_to_wait = time.monotonic()
     try:
         yield
     except RuntimeError as error:
         raise ProcessEnded from error
     finally:
+        _waited += time.monotonic() - _began_to_wait
         _began_to_wait = 0.0

@@ -110,8 +110,8 @@ def figure_of(views: Sequence[RunView], message: dict[str, Any]) -> go.Figure:
 
     Args:
         views: the runs, in the order of their colours.
-        message: of the page: ``view`` (loss, speed, scalar, layers), ``x``, ``window``, ``dark`` (its theme) and what
-            the view needs.
+        message: of the page: ``view`` (loss, speed, scalar, layers, ranks), ``x``, ``window``, ``dark`` (its
+            theme) and what the view needs.
 
     Raises:
         ValueError: an unknown view, x or quantity, or no runs.
@@ -119,6 +119,7 @@ def figure_of(views: Sequence[RunView], message: dict[str, Any]) -> go.Figure:
     from workbench.plots.figure import template
     from workbench.plots.layers import layers_figure
     from workbench.plots.loss import loss_figure
+    from workbench.plots.ranks import ranks_figure
     from workbench.plots.scalar import scalar_figure
     from workbench.plots.speed import speed_figure
 
@@ -129,6 +130,7 @@ def figure_of(views: Sequence[RunView], message: dict[str, Any]) -> go.Figure:
         ),
         "speed": lambda: speed_figure(views, x),
         "scalar": lambda: scalar_figure(views, str(message.get("name", "lr")), x, log=log),
+        "ranks": lambda: ranks_figure(views[0], x),
         "layers": lambda: layers_figure(views[0], str(message.get("quantity", "state")), x),
     }
     view = str(message.get("view"))

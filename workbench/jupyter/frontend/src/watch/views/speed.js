@@ -1,4 +1,4 @@
-// Speed: tokens per second and MFU; or where the time of a step goes; or memory.
+// Speed: tokens per second and MFU; or where the time of a step goes; or memory; or, of several processes, who waits for whom.
 
 import { dropdown } from "../../dom.js";
 import { percent, short, speedSpan } from "../../format.js";
@@ -12,8 +12,12 @@ const MODES = [
   ["split", "time of a step"],
   ["memory", "memory"],
 ];
-const TITLES = { rate: "Tokens per second", split: "Time of a step (ms)", memory: "Peak memory (GiB)" };
+const RANKS = ["ranks", "waiting by process"];
+const TITLES = { rate: "Tokens per second", split: "Time of a step (ms)", memory: "Peak memory (GiB)", ranks: "Waiting for other processes (ms)" };
+const WAITING = "waiting_ms/";
+const WAITING_HELP = "in the step before, beyond the sending itself; 0: all others waited for this process";
 const NAMES = {
+  ranks: [],
   rate: ["tokens_per_second", "mfu"],
   split: STEP_PARTS.map(({ name }) => `${name}_ms`),
   memory: ["memory_gib"],
@@ -30,7 +34,7 @@ export class SpeedView extends CurvesView {
       title: "Speed",
       name: "speed",
       tools: [runChoice.node, choice.node],
-      figure: () => ({ view: "speed" }),
+      figure: () => ({ view: this.mode === "ranks" ? "ranks" : "speed" }),
       caption: () => TITLES[this.mode],
       height: 320,
       shows: () => this.shown,
@@ -39,6 +43,7 @@ export class SpeedView extends CurvesView {
     super(monitor, panel, { heights: [180, 380] });
     Object.assign(this, { choice, runChoice });
     this.run = null;
+    this.waiting = [];
   }
 
   get mode() {
@@ -47,26 +52,30 @@ export class SpeedView extends CurvesView {
   }
 
   get names() {
-    return NAMES[this.mode];
+    return this.mode === "ranks" ? this.waiting : NAMES[this.mode];
   }
 
   draw(scene) {
     const { runs, x, colours, theme } = scene;
     this.scene = scene;
-    this.monitor.want(this.names);
-    this.choice.set(MODES, this.mode);
     const stepOf = runs.find((run) => run.id === this.run) ?? runs[0];
-    this.runChoice.node.hidden = this.mode !== "split" || runs.length < 2;
+    const oneRun = ["split", "ranks"].includes(this.mode);
+    this.waiting = stepOf ? waitingNames(stepOf) : [];
+    this.monitor.want(this.names);
+    const together = this.mode === "ranks" || runs.some((run) => waitingNames(run).length);
+    this.choice.set(together ? [...MODES, RANKS] : MODES, this.mode);
+    this.runChoice.node.hidden = !oneRun || runs.length < 2;
     this.runChoice.set(runs.map((run) => [run.id, run.name]), stepOf?.id);
-    this.shown = this.mode === "split" ? [stepOf].filter(Boolean) : runs;
+    this.shown = oneRun ? [stepOf].filter(Boolean) : runs;
     const { shown } = this;
-    this.lines = this.mode === "split" ? shown.flatMap((run) => splitOf(run, x)) : shown.flatMap((run) => this.#linesOf(run, scene));
+    const linesOf = { split: (run) => splitOf(run, x), ranks: (run) => waitsOf(run, x, colours) }[this.mode];
+    this.lines = linesOf ? shown.flatMap(linesOf) : shown.flatMap((run) => this.#linesOf(run, scene));
     // A table lists each part alone, not stacked.
     this.own = this.lines.filter((line) => !line.quiet).map((line) => (line.own ? { ...line, y: line.own } : line));
     const mfu = this.lines.some((line) => line.scale === "right");
     this.#legend(runs.length === 1 ? colours.run(runs[0].place) : theme.muted, mfu);
     const picture = {
-      left: { format: short, title: axisTitle(this.names[0]), zero: true },
+      left: { format: short, title: this.mode === "ranks" ? "ms" : axisTitle(this.names[0]), zero: true },
       // More headroom than on the left: both follow the step time, and would lie on each other.
       right: mfu ? { format: (share) => `${short(100 * share)}%`, zero: true, headroom: 1.6, ticks: 4 } : null,
       label: this.#label(runs),
@@ -102,6 +111,9 @@ export class SpeedView extends CurvesView {
       const drawn = this.lines.filter((line) => line.fill).reverse();
       return this.panel.setLegend(drawn.map((line) => ({ line: { fill: line.fill }, text: `${line.name} ${short(line.median)} ms`, help: helpOf(`${line.name}_ms`) })));
     }
+    if (this.mode === "ranks") {
+      return this.panel.setLegend(this.lines.map((line) => ({ line: { stroke: line.stroke, dash: line.dash, width: 1.8 }, text: line.told, help: WAITING_HELP })));
+    }
     if (this.mode === "memory") return this.panel.setLegend([{ line: { stroke, width: 1.8 }, text: "peak memory so far (GiB)", help: helpOf("memory_gib") }]);
     const items = [
       { line: { stroke: faded(stroke, 0.6), width: 1 }, text: "tokens/s, each record", help: helpOf("tokens_per_second") },
@@ -116,9 +128,29 @@ export class SpeedView extends CurvesView {
       rate: (run) => `${short(run.status.tokens_per_second)} tokens per second (${speedSpan(run)}), MFU ${percent(latest(run, "mfu"))}`,
       split: (run) => STEP_PARTS.map(({ name }) => `${name} ${short(latest(run, `${name}_ms`))} ms`).join(", "),
       memory: (run) => gib(latest(run, "memory_gib")),
+      ranks: (run) => (run === this.shown[0] ? this.lines.map(({ told }) => told).join(", ") : ""),
     };
     return `${TITLES[this.mode]}. ${runs.map((run) => `${run.name}: ${texts[this.mode](run)}`).join("; ")}.`;
   }
+}
+
+/** Names of what a run says of each of its processes, by number; none where one trains alone. */
+export function waitingNames(run) {
+  const names = [...run.series.keys(), ...(run.others ?? [])].filter((name) => name.startsWith(WAITING));
+  return [...new Set(names)].sort((a, b) => a.slice(WAITING.length) - b.slice(WAITING.length));
+}
+
+/** What each process waited; the one for which all others wait, and the one that waits most, are named. */
+export function waitsOf(run, x, colours) {
+  const lines = waitingNames(run)
+    .map((name, place) => ({ name, place, line: run.line(name, x) }))
+    .filter(({ line }) => line)
+    .map(({ name, place, line }) => ({ ...line, y: smoothed(line, SMOOTHING), smooth: true, name: `process ${name.slice(WAITING.length)}`, stroke: colours.run(place), dash: colours.dash(place), width: 1.8, format: (ms) => `${short(ms)} ms`, median: medianOf(line.y) }));
+  const by = [...lines].sort((a, b) => a.median - b.median);
+  return lines.map((line) => {
+    const word = lines.length < 2 || by[0].median === by.at(-1).median ? "" : line === by[0] ? ", the slowest" : line === by.at(-1) ? ", the fastest" : "";
+    return { ...line, told: `${line.name} waits ${short(line.median)} ms${word}` };
+  });
 }
 
 /** Parts of a step stacked, the topmost first, so that each is drawn below the next. */
