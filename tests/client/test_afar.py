@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,7 +115,7 @@ def test_a_bucket_carries_a_run_both_ways(places: tuple[Path, Path], monkeypatch
     s3 = server.ThreadedMotoServer(port=0, verbose=False)
     s3.start()
     try:
-        host, port = s3.get_host_and_port()
+        host, port = "127.0.0.1", s3.get_host_and_port()[1]
         for name, value in {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "us-east-1",
                             "AWS_ENDPOINT_URL": f"http://{host}:{port}", "FSSPEC_S3_ENDPOINT_URL":
                             f"http://{host}:{port}"}.items():  # fmt: skip
@@ -138,3 +141,59 @@ def test_a_bucket_carries_a_run_both_ways(places: tuple[Path, Path], monkeypatch
             assert control.outcome(near.folder, request)["text"] == "stopped at step 7"
     finally:
         s3.stop()
+
+
+@pytest.mark.process
+def test_ssh_asks_for_a_known_host_and_comes_back_after_a_loss(
+    places: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("paramiko", reason="no paramiko: pip install 'fsspec[ssh]'")
+    asyncssh = pytest.importorskip("asyncssh", reason="no asyncssh, which stands for a host's sshd")
+    cluster, laptop = places
+    keys = tmp_path / "home" / ".ssh"
+    keys.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(keys.parent))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    host, user = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
+    user.write_private_key(str(keys / "id_ed25519"))
+    user.write_public_key(str(tmp_path / "authorized"))
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+
+    open_connections: list[Any] = []
+
+    class Server(asyncssh.SSHServer):
+        def connection_made(self, connection: Any) -> None:
+            open_connections.append(connection)
+
+    def serving(port: int = 0) -> Any:
+        begun = asyncssh.listen("127.0.0.1", port, server_host_keys=[host], sftp_factory=True, server_factory=Server,
+                                authorized_client_keys=str(tmp_path / "authorized"))  # fmt: skip
+        return asyncio.run_coroutine_threadsafe(begun, loop).result()
+
+    server = serving()
+    port = server.get_port()
+    far = RunFolder(cluster / "20260101-000000-a-000000-0000")
+    far.control.mkdir(parents=True)
+    write_state(far, status="running", heartbeat=1.0, heartbeat_monotonic=1.0, step=7)
+    url = f"ssh://ada@127.0.0.1:{port}{far.path}"
+    with pytest.raises(RunError, match=rf"\[127.0.0.1\]:{port} is not in .*known_hosts: log in with `ssh` once"):
+        follow(url, laptop)
+    (keys / "known_hosts").write_text(f"[127.0.0.1]:{port} {host.export_public_key().decode()}")
+    near = follow(url, laptop, every=0.2)
+    request = near.pause()
+    wait_until(lambda: bool(control.pending(far)), what="the request at the host")
+    control.answer(far, request, True, "paused")
+    write_state(far, status="paused")
+    wait_until(lambda: near.status == "paused", what="the pause seen from afar")
+    loop.call_soon_threadsafe(lambda: [server.close(), *(each.abort() for each in open_connections)])
+    wait_until(lambda: "cannot be reached" in near.state.message, what="the loss of the connection")
+    server = serving(port)
+    write_state(far, status="stopped", step=9)
+    wait_until(lambda: near.status == "stopped", what="the end seen from afar")
+    assert near.state.step == 9
+    (keys / "id_ed25519").unlink()
+    with pytest.raises(RunError, match=r"refuses this login \("):
+        follow(url, tmp_path / "another")
+    loop.call_soon_threadsafe(server.close)
+    loop.call_soon_threadsafe(loop.stop)
