@@ -9,12 +9,14 @@ import pytest
 
 from workbench.base.errors import RunError
 from workbench.client.run import Run
-from workbench.plots.ranks import ranks_figure, ranks_rows, ranks_table, trained_together
+from workbench.plots.facts import facts
+from workbench.plots.ranks import ranks_figure, ranks_table, trained_together
 from workbench.plots.report import report_html
 from workbench.store.folder import RunFolder
 from workbench.store.state import write_state
 from workbench.store.view import RunView
 from workbench.telemetry.streams import TelemetryWriter
+from workbench.telemetry.waiting import waiting_rows
 
 
 def view_of(folder: RunFolder, waits: tuple[float, ...]) -> RunView:
@@ -38,14 +40,14 @@ def folder(tmp_path: Path) -> RunFolder:
 
 def test_the_process_that_others_wait_for_is_named(folder: RunFolder) -> None:
     view = view_of(folder, (20.0, 0.0, 10.0))
-    assert ranks_rows(view) == [
+    assert waiting_rows(view.telemetry.scalars) == [
         ("process 0", ["20.0", "20%", "the fastest"]),
         ("process 1", ["0.0", "0%", "the slowest: others wait for it"]),
         ("process 2", ["10.0", "10%", ""]),
     ]
-    assert "sends 3.0 MiB in a step; the first is held up for 12.0 ms by what is sent, 12% of the step" in ranks_table(
-        view
-    )
+    sent = "sends 3.0 MiB in a step; the first then waits 12.0 ms for what is sent, 12% of the step"
+    assert sent in ranks_table(view)
+    assert facts(view)["slowest process"] == "process 1 of 3; process 0 waits 20.0 ms for it, 20% of a step"
     (heat,) = (trace for trace in ranks_figure(view).data if trace.type == "heatmap")
     assert np.array(heat.z).shape == (3, 400)
     assert np.array(heat.z).mean(axis=1) == pytest.approx([20, 0, 10])
@@ -58,6 +60,7 @@ def test_a_run_of_one_process_shows_nothing_new(folder: RunFolder) -> None:
     view = view_of(folder, ())
     assert trained_together([view]) == []
     assert ranks_table(view) == ""
+    assert "slowest process" not in facts(view)
     assert "Who waits for whom" not in report_html([view])
 
 

@@ -16,6 +16,7 @@ from workbench.store.measured import (
     speed_in_words,
 )
 from workbench.telemetry.quantities import MEMORY_FOR_TRAINING, SECONDS_TRAINED
+from workbench.telemetry.waiting import waiting_fact
 
 if TYPE_CHECKING:
     from workbench.store.view import RunView
@@ -29,6 +30,7 @@ def facts(view: RunView) -> dict[str, str]:
     if parameters is None:
         parameters = view.environment.get("parameters")
     steps = measured(view, "steps")
+    slowest = waiting_fact(view.telemetry.scalars)
     return {
         "state": str(view.status),
         "held-out loss (nats)": decimal(heldout_loss(view), 3),
@@ -39,6 +41,7 @@ def facts(view: RunView) -> dict[str, str]:
         "what was learned": learned_in_words(view),
         "tokens/s": speed_in_words(view),
         "MFU": UNKNOWN if mfu is None else f"{100 * mfu:.1f}%",
+        **({"slowest process": slowest} if slowest else {}),
         MEMORY_FOR_TRAINING: decimal(memory_for_training(view), 3),
         "steps": count(steps),
         "tokens": count(measured(view, "tokens")),
