@@ -210,17 +210,16 @@ class Lab(ipywidgets.Box):
         self.monitor.observe(lambda _change: self._safely(self._added), names="places")
         self.table.observe(lambda _change: self._safely(self._selected), names="selected")
         self.table.observe(lambda _change: self._rows_changed(), names="rows")
-        body = light(ipywidgets.Box, self._regions()).add_class("lab-body")
         self._rows_changed()
         self._composed()
         # Last: from here on the page hears of every change.
-        self.children = (Page(), self.frame, body, self.race_form)
+        self.children = (Page(), self.frame, self._body(), self.race_form)
 
-    def _regions(self) -> list[ipywidgets.Widget]:
+    def _body(self) -> ipywidgets.Widget:
         regions = [light(ipywidgets.VBox, [self.composer]), self._watch, light(ipywidgets.VBox, [self.table])]
         for region, name in zip(regions, ("lab-compose", "lab-watch", "lab-below"), strict=True):
             region.add_class(name)
-        return regions
+        return light(ipywidgets.Box, regions).add_class("lab-body")
 
     def _launch(self) -> None:
         self._launched = False
