@@ -38,6 +38,7 @@ def test_a_whole_training_is_the_sum_of_its_phases() -> None:
     assert found["forecast_minutes"] == pytest.approx((10 * 8 + 5 * 16) / 60)
 
 
+@pytest.mark.process
 def test_the_published_file_is_held_within_what_the_docs_say(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,21 +39,22 @@ def places(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
 def test_a_laptop_watches_pauses_and_stops_a_run_elsewhere(places: tuple[Path, Path], corpus: Path) -> None:
     cluster, laptop = places
     far = launch(tiny_recipe(corpus, steps=100_000), runs_dir=cluster, say=None)
-    near = follow(f"file://{far.folder.path}", laptop, every=0.2)
+    (mount := cluster.with_name("mount")).symlink_to(cluster)
+    url = f"file://{mount}/{far.id}"
+    near = follow(url, laptop, every=0.2)
     wait_until(lambda: near.state.step > 3, what="a step seen from afar")
     yield_to_others(far)
     assert near.telemetry().series("loss")[0]
-    assert summary(near.folder)["where"] == f"file://{far.folder.path}"
+    assert summary(near.folder)["where"] == url
     assert near.pause(timeout=60)
     wait_until(lambda: near.status == "paused", what="the pause seen from afar")
     assert far.status == "paused"
 
     # The connection is lost: the disk of the cluster is not there for a while.
-    away = cluster.with_name("away")
-    cluster.rename(away)
+    mount.unlink()
     wait_until(lambda: "cannot be reached" in near.state.message, what="the loss of the connection")
     assert near.status in ("paused", STALLED)
-    away.rename(cluster)
+    mount.symlink_to(cluster)
     wait_until(lambda: "cannot be reached" not in near.state.message, what="the connection")
     near.resume(timeout=60)
     wait_until(lambda: far.status == "running", what="the resume")
@@ -67,8 +68,8 @@ def test_a_laptop_watches_pauses_and_stops_a_run_elsewhere(places: tuple[Path, P
         row = summary(near.folder)
     assert row["status"] == STALLED
     assert "no news since" in row["message"]
-    assert f"`workbench follow file://{far.folder.path}`" in row["message"]
-    again = Run(f"file://{far.folder.path}", laptop)
+    assert f"`workbench follow {url}`" in row["message"]
+    again = Run(url, laptop)
     assert again == near
     assert again.stop(timeout=60)
     wait_until(lambda: near.status == "stopped", what="the stop seen from afar")

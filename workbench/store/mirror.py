@@ -24,7 +24,7 @@ from workbench.store.folder import READ_LIMIT_BYTES, parsed_json
 from workbench.store.state import FINAL
 
 PIECE_BYTES = 4 << 20
-"""Of one stream, copied at once."""
+"""Bytes of one stream that are copied at once."""
 CONNECT_SECONDS = 15
 _REQUEST, _ANSWER, _ASIDE = ".request.json", ".answer.json", ".tmp"
 _REQUEST_NAME = re.compile(r"[0-9]{20}-[a-z]{1,16}-[0-9a-f]{8}\.request\.json")

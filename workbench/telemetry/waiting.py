@@ -1,4 +1,4 @@
-"""Who waits for whom among the processes that train one run, from what the run has recorded."""
+"""Waiting of the processes that train one run for each other, from what the run has recorded."""
 
 from __future__ import annotations
 

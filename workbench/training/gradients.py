@@ -16,7 +16,7 @@ from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.progress import Progress
 
 MOST_PROCESSES = 64
-"""Of more, the first so many are told of: each is a number in every record."""
+"""Processes that are told of, the first so many: each is a number in every record."""
 
 
 def waiting(waited: Sequence[Tensor]) -> dict[str, float]:
