@@ -167,10 +167,14 @@ def test_ssh_asks_for_a_known_host_and_comes_back_after_a_loss(
         def connection_made(self, connection: Any) -> None:
             open_connections.append(connection)
 
+    async def listening(port: int) -> Any:
+        return await asyncssh.listen(
+            "127.0.0.1", port, server_host_keys=[host], sftp_factory=True, server_factory=Server,
+            authorized_client_keys=str(tmp_path / "authorized"),
+        )  # fmt: skip
+
     def serving(port: int = 0) -> Any:
-        begun = asyncssh.listen("127.0.0.1", port, server_host_keys=[host], sftp_factory=True, server_factory=Server,
-                                authorized_client_keys=str(tmp_path / "authorized"))  # fmt: skip
-        return asyncio.run_coroutine_threadsafe(begun, loop).result()
+        return asyncio.run_coroutine_threadsafe(listening(port), loop).result()
 
     server = serving()
     port = server.get_port()
