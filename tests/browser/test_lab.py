@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
-from tests.browser.lab import open_lab, stop_selected
+from tests.browser.lab import stop_selected
 from tests.browser.looks import expect_curve, soon
 from tests.browser.servers import Server
 from tests.tiny_runs import yield_to_others
@@ -189,22 +189,3 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path)
 def has_class(name: str) -> re.Pattern[str]:
     """A pattern for a class among others."""
     return re.compile(rf"(^|\s){name}(\s|$)")
-
-
-def test_the_place_is_beside_launch_and_says_what_speaks_against_it(page: Page, server: Server, corpus: Path) -> None:
-    open_lab(page, server, corpus)
-    launch = page.locator(".lab-compose").get_by_role("button", name="Launch")
-    place = page.locator(".lab-compose").get_by_label("on", exact=True)
-    expect(place).to_have_value("local")
-    place.fill("local:processes=99")
-    place.press("Tab")
-    expect(launch).to_be_disabled()
-    expect(page.locator(".lab-verdict").first).to_contain_text("99")
-    place.fill("local:processes=2,oversubscribe=true")
-    place.press("Tab")
-    expect(launch).to_be_enabled()
-    launch.click()
-    expect(page.locator(".wb-run .wb-pill")).to_have_text("running", timeout=120_000)
-    (run,) = runs(server.root / "runs")
-    assert run.folder.log_of(1).exists()
-    stop_selected(page)

@@ -28,7 +28,6 @@ from workbench.jupyter.lab.forking import Forking
 from workbench.jupyter.lab.frame import Frame
 from workbench.jupyter.lab.held_widgets import close_held
 from workbench.jupyter.lab.launch_question import question, same_running
-from workbench.jupyter.lab.place import HERE, Place
 from workbench.jupyter.lab.race_form import RaceForm
 from workbench.jupyter.lab.try_view import TryView
 from workbench.jupyter.lab.without_page import html_of, text_of
@@ -53,8 +52,8 @@ HOLD_AFTER_SECONDS = 5.0
 """Before a trainer is held ready: until then the page has the cores."""
 _OPEN_AGAIN = "open the notebook in JupyterLab and run this cell again to use it."
 _LAUNCHES = "train this recipe in the background (Ctrl+Enter)"
-_PARTS = ("composer", "forecast", "table", "launch_button", "place", "race_button", "race_form", "forking", "frame",
-          "monitor", "experiments", "try_view", "_watch")  # fmt: skip
+_PARTS = ("composer", "forecast", "table", "launch_button", "race_button", "race_form", "forking", "frame", "monitor",
+          "experiments", "try_view", "_watch")  # fmt: skip
 
 
 class Lab(ipywidgets.Box):
@@ -182,17 +181,17 @@ class Lab(ipywidgets.Box):
         """Make everything that is shown."""
         self.launch_button = light(ipywidgets.Button, description="Launch", icon="rocket", button_style="primary")
         self.launch_button.add_class("lab-launch")
-        self.place = Place(lambda: self._safely(self._composed))
         self.launch_button.on_click(lambda _button: self._safely(self._launch))
         self.frame = Frame(lambda request: self._safely(lambda: self._heard(request)), self.model_id or "")
         self.forking = Forking(lambda step: self._safely(lambda: self._fork_from(step)), self._new_run_instead)
         self.composer = Composer(self._recipe, self._composed, self._runs_dir, self.forking.objections)
         self.forecast = ForecastPanel(self._runs_dir, aside=self.composer.aside, judged=self.composer.verdict.judge)
         self.forecast.add_class("lab-forecast")
-        self.race_button = light(ipywidgets.Button, description="Race…").add_class("lab-race-button")
+        self.race_button = light(ipywidgets.Button, description="Race…")
+        self.race_button.add_class("lab-race-button")
         self.race_button.on_click(lambda _button: self._safely(self._race))
         self.race_form = RaceForm(self._runs_dir, self._raced, lambda: self.table.rows)
-        self.composer.dock(self.forking.bar, self.forecast, [self.launch_button, self.place.text, self.race_button])
+        self.composer.dock(self.forking.bar, self.forecast, [self.launch_button, self.race_button])
         self.table = RunsTable(
             self._runs_dir, fork=self.fork, most_watched=WATCHED_AT_MOST,
             composed=lambda: self.composer.recipe.to_dict() if self.composer.recipe else None,
@@ -210,16 +209,18 @@ class Lab(ipywidgets.Box):
         self.monitor.observe(lambda _change: self._safely(self._added), names="places")
         self.table.observe(lambda _change: self._safely(self._selected), names="selected")
         self.table.observe(lambda _change: self._rows_changed(), names="rows")
+        body = light(ipywidgets.Box, self._regions())
+        body.add_class("lab-body")
         self._rows_changed()
         self._composed()
         # Last: from here on the page hears of every change.
-        self.children = (Page(), self.frame, self._body(), self.race_form)
+        self.children = (Page(), self.frame, body, self.race_form)
 
-    def _body(self) -> ipywidgets.Widget:
+    def _regions(self) -> list[ipywidgets.Widget]:
         regions = [light(ipywidgets.VBox, [self.composer]), self._watch, light(ipywidgets.VBox, [self.table])]
         for region, name in zip(regions, ("lab-compose", "lab-watch", "lab-below"), strict=True):
             region.add_class(name)
-        return light(ipywidgets.Box, regions).add_class("lab-body")
+        return regions
 
     def _launch(self) -> None:
         self._launched = False
@@ -243,7 +244,7 @@ class Lab(ipywidgets.Box):
             self.table.say(ActionResult(f"forking {point.recipe.name}: {self.forking.hindrance}"))
             self.table.work(lambda: self._begin_fork(point, recipe))
         else:
-            self._start(recipe, self.place.on)
+            self._start(recipe)
             # What was asked is answered.
             self.composer.settle(f"applied and launched {recipe.name}" if edited else "")
         self._launched = True
@@ -273,9 +274,9 @@ class Lab(ipywidgets.Box):
         self._no_fork()
         self.composer.enter(recipe.to_dict(), what)
 
-    def _start(self, recipe: Recipe, on: str = HERE) -> None:
+    def _start(self, recipe: Recipe) -> None:
         notices: list[str] = []
-        self._started(launch(recipe, on, runs_dir=self._runs_dir, say=notices.append), "launched", *notices)
+        self._started(launch(recipe, runs_dir=self._runs_dir, say=notices.append), "launched", *notices)
 
     def _started(self, run: Run, how: str, *notices: str) -> None:
         self.table.refresh()
@@ -326,7 +327,6 @@ class Lab(ipywidgets.Box):
         # A text that is not applied is judged as a fork when it is.
         if recipe is not None and self.composer.edited is None:
             why, scarce = self.forking.judge(recipe)
-            why = why or ("" if point else self.place.hindrance(recipe))
         if why or scarce:
             self.composer.say(why or scarce, bad=True)
         self.launch_button.description = f"Fork from step {point.step:,}" if point else "Launch"

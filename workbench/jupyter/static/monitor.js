@@ -1,4 +1,4 @@
-/* sources sha256:8aed4496067e3e4685c644a491b944b77274939ee1496bc3a5fafde5f6e03510
+/* sources sha256:575e015f10c90aaf883b51eb6d99d83efd12850cff68815c026e515a67b36843
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)
