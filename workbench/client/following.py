@@ -142,7 +142,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _go_on(direction: str, folder: RunFolder, url: str, every: float, checkpoints: bool) -> None:
-    mirror, pause = None, every
+    mirror: Mirror | None = None
+    pause = every
     state = _copied(url) if direction == FOLLOW else _told(folder)
     while folder.path.is_dir():
         signal.alarm(PATIENCE_SECONDS)

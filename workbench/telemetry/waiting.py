@@ -50,7 +50,8 @@ def waiting_fact(scalars: Sequence[Record]) -> str:
     if len(mean_R) < 2:
         return ""
     share = f", {mean_R.max() / step:.0%} of a step" if step else ""
-    slowest, fastest = (processes(scalars)[int(place(mean_R))] for place in (np.argmin, np.argmax))
+    ranks = processes(scalars)
+    slowest, fastest = ranks[int(np.argmin(mean_R))], ranks[int(np.argmax(mean_R))]
     return f"process {slowest} of {len(mean_R)}; process {fastest} waits {mean_R.max():.1f} ms for it{share}"
 
 
