@@ -21,6 +21,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     },
     "67_grow_or_whole": {
         "PREDICTION_STEPS": 500, "PREDICTION_BEST": "whole", "PREDICTION_LONGER": "stays", "ANSWER": "training whole",
+        "longer": 2,
     },
     "68_what_was_filtered": {
         "PREDICTION_PROSE": 10, "PREDICTION_BEST": "filtered", "ANSWER": "as much text, removed at random",
