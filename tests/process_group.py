@@ -86,8 +86,8 @@ def trained(ranks: Ranks, fields: Mapping[str, Any], steps: int = 10, begin: Map
         fields: of the recipe. begin: what an earlier call returned, to go on from; None for the beginning.
 
     Returns:
-        ``losses``, ``weights`` and ``optimizer`` by name, as numpy; ``held``, bytes of moments after the last step;
-        and what else a checkpoint holds.
+        ``losses``, ``weights`` and ``optimizer`` by name, as numpy; ``held`` and ``weigh``, bytes of moments and of
+        weights after the last step; and what else a checkpoint holds.
     """
     recipe = Recipe(**fields)
     engine = recipe.engine()
@@ -106,11 +106,12 @@ def trained(ranks: Ranks, fields: Mapping[str, Any], steps: int = 10, begin: Map
     told: list[dict[str, float]] = []
     take = training.recorder.take
 
-    held, seeds = 0, []
+    held, seeds, weigh = 0, [], 0
 
     def kept(record: Any) -> None:
-        nonlocal held
+        nonlocal held, weigh
         held = sum(x.nbytes for state in training.optimizer.state.values() for x in state.values() if x.ndim)
+        weigh = sum(x.untyped_storage().nbytes() for x in training.model.parameters())
         seeds.append(torch.initial_seed())
         losses.append(float(record.loss))
         told.append(dict(record.knobs))
@@ -129,8 +130,8 @@ def trained(ranks: Ranks, fields: Mapping[str, Any], steps: int = 10, begin: Map
     training.close()
     return {
         "losses": losses, "told": told, "weights": _arrays(weights), "tied": tied, "optimizer": _arrays(state),
-        "rest": rest, "held": held, "seeds": seeds, "grown": training.growth.state(),
-        "batch": training.batch_size.state(),
+        "rest": rest, "held": held, "weigh": weigh, "seeds": seeds, "grown": training.growth.state(),
+        "batch": training.batch_size.state(), "average": _arrays(assembled.average),
         "progress": (training.progress.step, training.progress.tokens),
     }  # fmt: skip
 

@@ -137,6 +137,19 @@ def test_processes_that_divide_neither_batch_nor_weights(base: Recipe, stage: in
         assert_same_training(three(trained, fields(recipe))[0], alone(base))
 
 
+@pytest.mark.process
+@extended
+@pytest.mark.parametrize("combine", [{"kind": "mean"}, {"kind": "adasum", "workers": 2}], ids=str)
+def test_the_average_of_the_weights_is_that_of_one(pair: ProcessGroup, base: Recipe, combine: Fields) -> None:
+    recipe = base.with_(optimizer={"average": 0.9, "combine": combine})
+    one = trained(Ranks(), fields(recipe))["average"]
+    first, second = (each["average"] for each in pair(trained, fields(recipe)))
+    assert first.keys() == one.keys()
+    for name, weight in one.items():
+        np.testing.assert_allclose(first[name], weight, atol=1e-5, rtol=0, err_msg=name)
+        np.testing.assert_array_equal(second[name], first[name])
+
+
 ZERO: list[Fields] = [
     {"kind": "zero", "stage": 1, "bucket_mib": 0.02},
     {"kind": "zero", "stage": 2, "bucket_mib": 0.02},
@@ -196,11 +209,7 @@ def test_the_memory_of_shared_states_is_as_computed(pair: ProcessGroup, base: Re
 
 
 THREE = {"kind": "zero", "stage": 3}
-CUT: list[Fields] = [
-    each
-    for each in LONGER
-    if each.get("depth") != "grow_width" and "most" not in each and each.get("objective") != "selective"
-]
+CUT: list[Fields] = [each for each in LONGER if "most" not in each and each.get("objective") != "selective"]
 
 
 @pytest.mark.process
@@ -223,3 +232,53 @@ def test_weights_cut_into_rows_go_on_in_one_process_and_back(pair: ProcessGroup,
     parts.append(pair(trained, fields(recipe.with_(execution={"parallel": THREE})), 3, parts[-1])[0])
     losses = [loss for part in parts for loss in part["losses"]]
     assert_same_training({"losses": losses, "weights": parts[-1]["weights"]}, alone(recipe))
+
+
+TENSOR = {"kind": "tensor"}
+SHARED_OUT: list[Fields] = [
+    *CUT,
+    {"optimizer": {"kind": "lion", "lr": 1e-4}},
+    {"architecture": {"kind": "post_ln", "dropout": 0.0, "layers": 4, "ffn": "swiglu", "ffn_width": 48}},
+    {"architecture": {"local_window": 8, "positions": "learned", "bias": True}},
+    {"execution": {"recompute": "layers", "attention": "sdpa"}},
+]
+
+
+def tensor_steps(group: ProcessGroup, recipe: Recipe) -> None:
+    """All processes go through the rows of one, in the same micro-batches."""
+    every = group(trained, fields(recipe.with_(execution={"parallel": TENSOR})))
+    one = alone(recipe, cut=recipe.execution.micro_batch_size)
+    assert_same_training(every[0], one)
+    assert every[0]["optimizer"].keys() == one["optimizer"].keys(), "whole in the first process"
+    assert {tuple(each["seeds"]) for each in every} == {tuple(one["seeds"])}, "one draw for all"
+
+
+@pytest.mark.process
+def test_with_projections_shared_out_and_on_in_one_process_and_back(pair: ProcessGroup, base: Recipe) -> None:
+    recipe = base.with_(depth="stacking", architecture={"dropout": 0.1})
+    cut = recipe.with_(execution={"parallel": TENSOR})
+    parts = [pair(trained, fields(cut), 4)]
+    parts.append([trained(Ranks(), fields(recipe), 3, parts[-1][0])])
+    parts.append(pair(trained, fields(cut), 3, parts[-1][0]))
+    losses = [loss for part in parts for loss in part[0]["losses"]]
+    one = alone(recipe, cut=8)
+    assert_same_training({"losses": losses, "weights": parts[-1][0]["weights"]}, one)
+    matrices = sum(w.nbytes for n, w in one["weights"].items() if ".attention." in n or ".feed_forward." in n)
+    for each in parts[-1]:
+        assert each["weigh"] == pytest.approx(one["weigh"] - matrices / 2, rel=0.01)
+        assert each["held"] == pytest.approx(one["held"] - matrices, rel=0.01), "two moments"
+
+
+@pytest.mark.process
+@extended
+@pytest.mark.parametrize("changes", SHARED_OUT, ids=str)
+def test_projections_shared_out(pair: ProcessGroup, base: Recipe, changes: Fields) -> None:
+    tensor_steps(pair, base.with_(**changes))
+
+
+@pytest.mark.process
+@extended
+@pytest.mark.parametrize("changes", [{}, {"depth": "raptr"}, {"objective": "hybrid"}], ids=str)
+def test_projections_shared_out_to_four(base: Recipe, changes: Fields) -> None:
+    with ProcessGroup(4) as four:
+        tensor_steps(four, base.with_(architecture={"heads": 4, "dropout": 0.1}).with_(**changes))

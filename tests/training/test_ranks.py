@@ -261,6 +261,39 @@ def test_a_process_that_hangs_is_named_until_it_goes_on(tiny: Recipe, start: Sta
     assert all({"waiting_ms/0", "waiting_ms/1"} <= record.keys() for record in run.telemetry.scalars)
 
 
+@pytest.mark.process
+@pytest.mark.extended
+@pytest.mark.parametrize("parallel", [{"kind": "tensor"}, {"kind": "zero", "stage": 3}], ids=str)
+def test_hanging_and_dying_inside_a_pass_are_told(tiny: Recipe, start: Start, parallel: dict[str, Any]) -> None:
+    pair = start(plain(tiny, budget="1000000 steps").with_(execution={"parallel": parallel}), before=impatient)
+    run = pair.run
+    run.until(lambda r: r.steps_said > 3)
+    pair.processes[1].send_signal(signal.SIGSTOP)
+    run.until(lambda r: r.state.message.endswith("no sign of life from there"))
+    pair.processes[1].kill()
+    assert pair.wait() == [1, -signal.SIGKILL]
+    assert "another process of this run has ended" in run.state.error
+
+
+@pytest.mark.process
+@pytest.mark.extended
+def test_layers_are_measured_of_projections_that_are_shared_out(
+    tiny: Recipe, live: Callable[..., LiveRun], start: Start
+) -> None:
+    recipe = plain(tiny, architecture={"dropout": 0.1}, depth="progressive_drop")
+    alone, pair = live(recipe).fork(), start(recipe.with_(execution={"parallel": "tensor"}))
+    assert (alone.wait(), pair.wait()) == (0, [0, 0]), pair.run.log
+    assert_as_alone(pair.run, alone)
+    ours, theirs = (run.telemetry.layers for run in (pair.run, alone))
+    assert [record["step"] for record in ours] == [record["step"] for record in theirs]
+    for record, other in zip(ours, theirs, strict=True):
+        assert record.keys() == other.keys()
+        for name in ("grad_norm", "update_ratio", "activation_rms", "attention_entropy"):
+            for value, expected in zip(record.get(name, ()), other.get(name, ()), strict=True):
+                assert value == pytest.approx(expected, rel=1e-3), (name, record["step"])
+    assert pair.run.telemetry.series("sent_mib")[1][0] > 0
+
+
 def slow_second() -> None:
     """The second process takes three times as long."""
     step = Training._gradients

@@ -1,7 +1,8 @@
 """One process beside two on this machine: strong and weak scaling, and how well it was forecast from one.
 
 Each run trains alone, one thread to a process; runs take turns. ``half`` is one process with half the rows: what two
-would take if nothing were sent and they did not disturb each other.
+would take if nothing were sent and they did not disturb each other. ``plain`` is two processes under torchrun with
+torch's ``DistributedDataParallel`` and no telemetry (:mod:`workbench.bench.plain_ddp`): the ratio is of neighbours.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def arms(recipe: Recipe) -> dict[str, tuple[Recipe, int]]:
         return recipe.with_(data={"batch_size": many}, execution={"threads": 1, "micro_batch_size": many})
 
     whole, half, double = sized(rows), sized(rows // 2), sized(2 * rows)
-    return {"one": (whole, 1), "half": (half, 1), "two": (whole, 2), "double": (double, 2)}
+    return {"one": (whole, 1), "half": (half, 1), "double": (double, 2), "two": (whole, 2)}
 
 
 def trained(recipe: Recipe, processes: int, runs_dir: Path) -> Run:
@@ -70,6 +71,16 @@ def medians(run: Run, skipped: int) -> dict[str, float]:
         values = run.telemetry().series(name)[1][skipped:]
         found[name] = statistics.median(values) if values else 0.0
     return found
+
+
+def plain_ddp(recipe: Recipe, steps: int, warmup: int, folder: Path) -> dict[str, float]:
+    """Return ``step_ms``, the median of two processes under torchrun with torch's own DDP."""
+    path = folder / "recipe.json"
+    path.write_text(recipe.to_json(), encoding="utf-8")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*torchrun, "-m", "workbench.bench.plain_ddp", str(path), str(steps), str(warmup)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return {"step_ms": float(done.stdout.split()[-1])}
 
 
 def seconds_of_a_sum(numbers: int) -> float:
@@ -90,13 +101,19 @@ def seconds_of_a_sum(numbers: int) -> float:
 def _measured(options: Options) -> dict[str, Any]:
     recipe = recipe_of(options).with_(budget=f"{options.warmup + options.steps} steps", execution={"scalars_every": 1})
     rivals = arms(recipe)
-    readings: dict[str, list[dict[str, float]]] = {name: [] for name in rivals}
+    readings: dict[str, list[dict[str, float]]] = {name: [] for name in (*rivals, "plain")}
     with tempfile.TemporaryDirectory() as runs:
         for number in range(options.rounds):
-            for name in in_turn(list(rivals), number):
-                run = trained(*rivals[name], Path(runs))
-                readings[name].append(medians(run, options.warmup))
+            for name in in_turn(list(readings), number):
+                if name == "plain":
+                    reading = plain_ddp(rivals["two"][0], options.steps, options.warmup, Path(runs))
+                else:
+                    run = trained(*rivals[name], Path(runs))
+                    reading = medians(run, options.warmup)
+                readings[name].append(reading)
         parameters = int(run.result.parameters or 0)
+    pairs = zip(readings["two"], readings["plain"], strict=True)
+    over_plain = spread([ours["step_ms"] / theirs["step_ms"] for ours, theirs in pairs])
     found = {
         name: {key: spread([each[key] for each in rounds]) for key in rounds[0]} for name, rounds in readings.items()
     }
@@ -109,6 +126,7 @@ def _measured(options: Options) -> dict[str, Any]:
         "recipe": recipe.to_dict(), "arms": found, "link_gb_per_s": link, "parameters": parameters,
         "strong": step["one"] / step["two"], "weak": step["one"] / step["double"],
         "forecast_ms": forecast, "error": forecast / step["two"] - 1,
+        "over_plain_ddp": over_plain,
     }  # fmt: skip
 
 
@@ -116,11 +134,15 @@ def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
     table = Table("arm", "step, ms", "waited, ms", "sent, MiB")
     for name, arm in result["arms"].items():
         step = arm["step_ms"]
-        table.add_row(name, f"{step['median']:.1f} ({step['min']:.1f} to {step['max']:.1f})",
-                      f"{arm['waited_ms']['median']:.1f}", f"{arm['sent_mib']['median']:.1f}")  # fmt: skip
+        others = [f"{arm[key]['median']:.1f}" if key in arm else "" for key in ("waited_ms", "sent_mib")]
+        table.add_row(name, f"{step['median']:.1f} ({step['min']:.1f} to {step['max']:.1f})", *others)
     console.print(table)
     console.print(
         f"two processes: {result['strong']:.2f}x at one batch, {result['weak']:.0%} efficient at twice the batch"
+    )
+    plain = result["over_plain_ddp"]
+    console.print(
+        f"two processes take {plain['median']:.3f} of plain torchrun DDP ({plain['min']:.3f} to {plain['max']:.3f})"
     )
     console.print(
         f"forecast of two from half and a link of {result['link_gb_per_s']:.2f} GB/s: {result['forecast_ms']:.1f} ms, "

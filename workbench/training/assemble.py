@@ -103,13 +103,13 @@ class AssembledRecipe(Assembled):
     def steps(self, position: Mapping[str, Any] | None = None) -> Steps:
         """See :meth:`Assembled.steps`; prepared in a thread."""
         return Prefetch(
-            self.order, pin=self.engine.device.type == "cuda", ranks=self.engine.ranks, workers=self.engine.workers
+            self.order, pin=self.engine.device.type == "cuda", ranks=self.engine.readers, workers=self.engine.workers
         )
 
     def rehearsal(self, shape: StepShape) -> Any:
         """See :meth:`Assembled.rehearsal`; rows from the first on."""
         order, engine = self.order.of_length(shape.length), self.engine
-        return step_batch(order, 0, shape, engine.ranks, engine.workers).parts[0]
+        return step_batch(order, 0, shape, engine.readers, engine.workers).parts[0]
 
     def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], counts: Mapping[str, int]) -> float:
         """See :meth:`workbench.choices.objectives.objective.Objective.flops`."""

@@ -146,12 +146,12 @@ def clip(parameters: Sequence[Tensor], limit: float | None, exchange: Exchange, 
     """
     if limit is None and not measured and not exchange.shares_norm:
         return None
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    norm = exchange.norm(gradients)
+    graded = [p for p in parameters if p.grad is not None]
+    norm = exchange.norm(graded)
     if limit is not None:
         # The epsilon keeps an all-zero gradient from dividing by zero.
         factor = (limit / (norm + 1e-6)).clamp(max=1.0)
         # Where reading a number costs nothing, gradients that are short enough are left in peace.
         if norm.device.type != "cpu" or factor.item() != 1.0:
-            torch._foreach_mul_(gradients, factor)
+            torch._foreach_mul_([p.grad for p in graded], factor)  # type: ignore[misc]
     return norm

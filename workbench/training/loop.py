@@ -108,8 +108,8 @@ class Training:
             before, waited = self.progress, waited_seconds()
             if self.growth.advance(self.recipe, before):
                 self._take_over()
-            # Dropout and its like: a stream of its own for every step and process, the same one on a resumed run.
-            _seed(self.device, step_seed(self.recipe.seed, before.step) ^ (self.engine.ranks.rank << 40))
+            # Dropout and its like: a stream of its own for every step and share of the rows, the same on a resumed run.
+            _seed(self.device, step_seed(self.recipe.seed, before.step) ^ (self.engine.readers.rank << 40))
             shape = self.batch_size.shape(before)
             knobs = self._apply_schedules(shape)
             times = StepTimes(self.device)
@@ -117,7 +117,7 @@ class Training:
             times.mark("data")
             if self.recipe.optimizer.before_step(self.assembled, batch.parts, self.plan, before, self.recipe.seed):
                 times.mark("optimizer")
-            layered = self.recorder.wants_layers(before) and self.engine.exchange.measures_layers
+            layered = self._measures_layers(before)
             result = self._gradients(batch, times, layered)
             norm = self.norm = result.norm(self._clip())
             self._waited_ms = 1e3 * (waited_seconds() - waited)
@@ -198,8 +198,13 @@ class Training:
         """Work on model and optimizer as they are now: at the beginning, and after a stage that replaced them."""
         self.model, self.optimizer = self.assembled.model, self.assembled.optimizer
         self.engine.exchange.watch(self.model, self.optimizer)
-        self.meter = LayerMeter(self.model.stacks()["main"], self.optimizer, self._warn_once)
+        self.meter = LayerMeter(self.model.stacks()["main"], self.optimizer, self._warn_once, self.engine.exchange)
         self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    def _measures_layers(self, before: Progress) -> bool:
+        """Return True if this process measures the layers of the coming step, alone or with the others."""
+        by = self.engine.exchange.layers_measured_by
+        return by != "nobody" and (self.recorder.measures_layers if by == "all" else self.recorder.wants_layers)(before)
 
     def _warn_once(self, text: str) -> None:
         if self.recorder.writer is not None and text not in self._warnings:
@@ -231,7 +236,7 @@ class Training:
 
     def _gradients(self, batch: StepBatch, times: StepTimes, layered: bool) -> Gradients:
         """Forward and backward of every micro-batch; gradients are of the mean over all labels, or over a worker's."""
-        labels = self.engine.ranks.counted(step_counts(self.model, batch.parts, self.progress))
+        labels = self.engine.readers.counted(step_counts(self.model, batch.parts, self.progress))
         counts = {name: max(1, count) for name, count in labels.items()}
         weights, parts = self.model.weights(self.progress), len(batch.parts)
         result = Gradients(counts, [], [], [])
@@ -259,8 +264,11 @@ class Training:
             result.plans.append(plan)
             if index + 1 in range(each, parts, each):
                 self._put_by(result, each)
-        result.waited = self.engine.ranks.apart(self._waited_ms, result.losses[0].device)
-        self.engine.ranks.reduce([*result.losses, *(x for each in result.sums for x in each.tensors()), *result.waited])
+        ranks = self.engine.ranks
+        result.waited = ranks.apart(self._waited_ms, result.losses[0].device)
+        sums = [*result.losses, *(x for each in result.sums for x in each.tensors())]
+        # Where all read all rows, they are the same in all processes already.
+        ranks.reduce([*(sums if self.engine.readers.size == ranks.size else ()), *result.waited])
         # Before the update, where looking costs nothing: the weights still show what broke them.
         for value in map(float, result.losses if self.device.type == "cpu" else ()):
             if not math.isfinite(value):

@@ -15,6 +15,7 @@ from torch import Tensor
 from workbench.choices.architectures.architecture import Backbone
 from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
+from workbench.choices.execution.parallel.parallel import Exchange
 from workbench.ops.free_memory import own_sizes
 from workbench.telemetry.quantities import ENTROPY_EVERY
 
@@ -101,12 +102,17 @@ class LayerMeter:
     Args:
         optimizer: the state of its parameters may hold a ``trust_ratio`` (LAMB, LANS).
         warn: takes a sentence on what cannot be measured, every time it is tried; None says nothing.
+        exchange: takes norms of tensors of which each process has a part; None for whole ones.
     """
 
     def __init__(
-        self, backbone: Backbone, optimizer: torch.optim.Optimizer, warn: Callable[[str], None] | None = None
+        self,
+        backbone: Backbone,
+        optimizer: torch.optim.Optimizer,
+        warn: Callable[[str], None] | None = None,
+        exchange: Exchange | None = None,
     ) -> None:
-        self._backbone = backbone
+        self._backbone, self._exchange = backbone, exchange or Exchange()
         self._warn = warn or (lambda text: None)
         self._optimizer = optimizer
         self._records = self._layers = 0
@@ -132,9 +138,9 @@ class LayerMeter:
         self._weights = [parameter for block in self._blocks for parameter in block]
         # Detached first: neither the copy nor the norms must enter a graph.
         detached = [weight.detach() for weight in self._weights]
-        graded = [weight.grad for weight in self._weights if weight.grad is not None]
+        graded = [(weight, weight.grad) for weight in self._weights if weight.grad is not None]
         self._graded = [weight.grad is not None for weight in self._weights]
-        self._gradient_norms = torch._foreach_norm(graded) if graded else []
+        self._gradient_norms = self._exchange.norms([each for each, _ in graded], [grad for _, grad in graded])
         # A copy, because optimizers write in place; only steps with a layers record pay for it.
         self._before = [weight.clone() for weight in detached]
 
@@ -145,9 +151,9 @@ class LayerMeter:
             batch: the last micro-batch; a row of it is read for the attention entropy now and then.
         """
         taps, self._backbone.taps = self._backbone.taps or [], None
-        weight_norms = torch._foreach_norm(self._before)
+        weight_norms = self._exchange.norms(self._weights, self._before)
         updates = torch._foreach_sub([weight.detach() for weight in self._weights], self._before)
-        update_norms = torch._foreach_norm(updates)
+        update_norms = self._exchange.norms(self._weights, updates)
         self._before = []
         tensors = {
             "gradient": _stack(self._gradient_norms),
@@ -173,7 +179,7 @@ class LayerMeter:
         row = Batch(*(tensor[:1] for tensor in batch[:4]))
         try:
             # Layers that do not exist yet stand above all others, so these read the same with and without them.
-            return self._backbone.attention_entropy(row.tokens_BT, row)[:layers]
+            return self._exchange.entropy(self._backbone, row.tokens_BT, row)[:layers]
         # It calls other people's models in ways of its own: whatever goes wrong there, training did not.
         except Exception as error:
             self._warn(f"no attention entropy of this model: {type(error).__name__}: {' '.join(str(error).split())}")

@@ -64,15 +64,16 @@ class Data(Choice):
 
     def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
         """Yield an order and a batch rule for one process, and micro-batches with fewer rows than processes."""
-        yield from self.order.problems_together(recipe, processes)
+        readers = recipe.execution.readers(processes)
+        yield from self.order.problems_together(recipe, readers)
         if any(map(self.batch_rule.compares, range(LOOK_AHEAD))):
             kind = self.batch_rule.kind
             why = f"'{kind}' compares gradients of one process's rows; use 'as_scheduled', or train in one process"
             yield Problem("data.batch_rule", why)
         micro = recipe.execution.micro_batch_size
         rows = min(self.fewest_rows, micro if isinstance(micro, int) else self.fewest_rows)
-        if rows < processes:
-            why = f"{many(rows, 'row')} at a time cannot be shared by {processes} processes; use more rows"
+        if rows < readers:
+            why = f"{many(rows, 'row')} at a time cannot be shared by {readers} processes; use more rows"
             yield Problem("data.batch_size", why)
 
     def problems_here(self) -> Iterator[Problem]:

@@ -177,7 +177,12 @@ class Engine:
     @property
     def shares(self) -> int:
         """Return into how many parts the rows of a micro-batch are cut: one for each worker, or for each process."""
-        return self.workers * self.ranks.size
+        return self.workers * self.readers.size
+
+    @property
+    def readers(self) -> Ranks:
+        """Return which of the processes that share the rows of a step this one is; alone where it reads all of them."""
+        return self.ranks if self.recipe.execution.readers(self.ranks.size) > 1 else Ranks()
 
     # --- before the first step ------------------------------------------------------------------------------------
 
@@ -262,7 +267,7 @@ class Engine:
             batch: rows of tokens, (B, T), on the device.
             plan, progress: as for :class:`TrainingModel`.
         """
-        with self.autocast():
+        with self.exchange.passing(), self.autocast():
             loss: Loss = self.exchange.module(model, plan)(batch, plan, progress)
         return loss
 
@@ -278,7 +283,8 @@ class Engine:
             loss: its share of the step's loss, 0-d.
             parts: micro-batches of the step.
         """
-        loss.backward()
+        with self.exchange.passing():
+            loss.backward()
         self.exchange.launch()
 
     def last(self, model: TrainingModel, plan: LayerPlan, whole: bool) -> None:

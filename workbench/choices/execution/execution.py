@@ -131,6 +131,10 @@ class Execution(Choice):
                 + (f"1..{cores}, or empty for all of them" if cores > 1 else "1, or empty for all there is"),
             )
 
+    def readers(self, processes: int) -> int:
+        """Return how many of the processes of a run share the rows of a step; with 1, each goes through all of them."""
+        return processes
+
     def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
         """Yield that this engine cannot; those that can say otherwise."""
         kind = self.kind  # type: ignore[attr-defined]

@@ -80,6 +80,10 @@ class Native(SavesMemory):
         if why := refusal(self.precision, device):
             yield Problem("execution.precision", why)
 
+    def readers(self, processes: int) -> int:
+        """See :meth:`Execution.readers`; the way of parallel training says."""
+        return processes if self.parallel.shares_rows else 1
+
     def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
         """Yield that GPUs cannot."""
         if (device := self.resolve_device().type) != "cpu":

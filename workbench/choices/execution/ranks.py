@@ -176,8 +176,11 @@ def waiting_seconds() -> float:
 
 
 @contextmanager
-def together() -> Iterator[None]:
+def together(passing: bool = False) -> Iterator[None]:
     """Do what needs all processes.
+
+    Args:
+        passing: it computes as well, and calls :func:`get_on` now and then; errors may be its own.
 
     Raises:
         ProcessEnded: another one is no longer there.
@@ -187,7 +190,18 @@ def together() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
+        # In a pass torch tells no more than this of where an error comes from.
+        if passing and "gloo" not in str(error) and not isinstance(error, dist.DistError):
+            raise
         raise ProcessEnded from error
     finally:
-        _waited += time.monotonic() - _began_to_wait
+        # How long others were waited for inside a pass, nobody knows.
+        _waited += 0.0 if passing else time.monotonic() - _began_to_wait
         _began_to_wait = 0.0
+
+
+def get_on() -> None:
+    """Inside :func:`together`: this process does not wait any more, or anew."""
+    global _began_to_wait
+    if _began_to_wait:
+        _began_to_wait = time.monotonic()

@@ -40,9 +40,8 @@ def test_a_step_that_needs_all_gradients_is_refused(corpus: Path) -> None:
     [
         (
             {"optimizer": "lans"},
-            r"execution\.parallel\.stage: 3 cuts tensors, and 'lans' .*; use 2, or optimizer adamw",
+            r"execution\.parallel\.stage: 3 cuts tensors, and 'lans' .*; use stage 2, or optimizer adamw",
         ),
-        ({"depth": "grow_width"}, r"execution\.parallel\.stage: 3 cannot widen"),
         ({"execution": {"compile": True}}, r"execution\.compile: True is not for .*; use False, or stage 2"),
         ({"execution": {"micro_batch_size": "auto"}}, r"stage: 3 cannot measure what fits"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -49,14 +48,14 @@ class Buckets(Exchange):
     """
 
     def __init__(self, ranks: Ranks, bucket_bytes: int, send: Send | None = None, overlaps: bool = True) -> None:
-        self.ranks, self._bytes, self._send, self._overlaps = ranks, bucket_bytes, send or self._summed, overlaps
+        super().__init__(ranks)
+        self._bytes, self._send, self._overlaps = bucket_bytes, send or self._summed, overlaps
         self.buckets: list[list[Tensor]] = []
         self._place: dict[Tensor, int] = {}
         self._hooked: dict[Tensor, Any] = {}
         self._missing: list[set[Tensor]] = []
         self._sent: list[Sent] = []
         self._next, self._armed = 0, False
-        self._sent_bytes = self._waited = 0.0
 
     def watch(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """See :meth:`Exchange.watch`."""
@@ -90,22 +89,14 @@ class Buckets(Exchange):
     def finish(self) -> None:
         """See :meth:`Exchange.finish`; gradients, of any shapes, become views of their bucket."""
         self._send_rest()
-        began = time.perf_counter()
-        with together():
+        with self.traffic.waiting():
             sums = [each.wait() for each in self._sent]
-        self._waited += time.perf_counter() - began
         for sent, flat in zip(self._sent, sums, strict=True):
             parts = [None] * len(sent.parameters) if flat is None else flat.split([p.numel() for p in sent.parameters])
             for weight, part in zip(sent.parameters, parts, strict=True):
                 weight.grad = None if part is None else part.view(weight.shape)
         self._sent.clear()
         self._next = 0
-
-    def told(self) -> dict[str, float]:
-        """See :meth:`Exchange.told`: what this process sends in a ring of all, and how long it then waited."""
-        told = {"sent_mib": self._sent_bytes / 2**20, "waited_ms": 1e3 * self._waited}
-        self._sent_bytes = self._waited = 0.0
-        return told
 
     def _completed(self, weight: Tensor) -> None:
         if not self._armed:
@@ -129,7 +120,7 @@ class Buckets(Exchange):
         flat = torch.cat([weight.grad.reshape(-1) for weight in weights])  # type: ignore[union-attr]
         with together():
             wait, sent = self._send(number, weights, flat)
-        self._sent_bytes += sent
+        self.traffic.sent_bytes += sent
         self._sent.append(Sent(weights, wait))
 
     def _cut(self, weights: list[Tensor]) -> list[list[Tensor]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,8 +9,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from workbench.choices.execution.parallel.parallel import Groups
-from workbench.choices.execution.ranks import Ranks, together
+from workbench.choices.execution.parallel.parallel import Groups, Traffic
+from workbench.choices.execution.ranks import Ranks
 
 
 def shares(sizes: Sequence[int], processes: int) -> list[int]:
@@ -69,14 +68,14 @@ class ShardedOptimizer(torch.optim.Optimizer):
     Attributes:
         owners: process of each tensor.
         moved: tensors that take the coming step, where gradients have been left to their owners.
-        sent_bytes, waited: seconds: of this process for weights, since they were last set to 0.
+        traffic: of the weights that go round.
     """
 
     def __init__(self, build: Callable[[Groups], torch.optim.Optimizer], groups: Groups, ranks: Ranks) -> None:
         self.ranks, weights = ranks, [weight for group in groups for weight in group["params"]]
         self.owners = dict(zip(weights, shares([weight.numel() for weight in weights], ranks.size), strict=True))
         self.moved: set[Tensor] = set()
-        self.sent_bytes = self.waited = 0.0
+        self.traffic = Traffic()
         self.inner = build([_only(group, self._is_own) for group in groups])
         super().__init__(groups, self.inner.defaults)
         for group, own in zip(self.param_groups, self.inner.param_groups, strict=True):
@@ -120,8 +119,8 @@ class ShardedOptimizer(torch.optim.Optimizer):
 
     def _spread(self, moved: list[list[Tensor]]) -> None:
         """Give all processes the weights that each has moved, in the order of processes."""
-        began, sent = time.perf_counter(), []
-        with together():
+        sent = []
+        with self.traffic.waiting():
             for owner, weights in enumerate(moved):
                 if weights:
                     flat = torch.cat([weight.detach().reshape(-1) for weight in weights])
@@ -130,10 +129,9 @@ class ShardedOptimizer(torch.optim.Optimizer):
                 work.wait()
                 for weight, part in zip(weights, flat.split([each.numel() for each in weights]), strict=True):
                     weight.detach().copy_(part.view(weight.shape))
-        self.waited += time.perf_counter() - began
         # A ring that passes every weight on to all: as each process sends on average.
         total = sum(flat.nbytes for _, flat, _ in sent)
-        self.sent_bytes += total * (self.ranks.size - 1) / self.ranks.size
+        self.traffic.sent_bytes += total * (self.ranks.size - 1) / self.ranks.size
 
 
 def _only(group: dict[str, Any], wanted: Callable[[Tensor], bool]) -> dict[str, Any]:

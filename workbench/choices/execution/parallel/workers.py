@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +10,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from workbench.choices.execution.parallel.parallel import Exchange, Groups
+from workbench.choices.execution.parallel.parallel import Exchange, Groups, Traffic
 from workbench.choices.execution.parallel.sharding import gather_states
-from workbench.choices.execution.ranks import Ranks, together
+from workbench.choices.execution.ranks import Ranks
 
 Updates = list[Tensor]
 """What one worker, or a group of them, adds to the parameters that have a gradient."""
@@ -31,7 +30,7 @@ class WorkersOptimizer(torch.optim.Optimizer):
         workers: a power of two that ``ranks`` divide. pair: makes one update of two.
 
     Attributes:
-        sent_bytes, waited: seconds: of this process, since they were last set to 0.
+        traffic: of the updates.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class WorkersOptimizer(torch.optim.Optimizer):
         super().__init__(groups, self.inner.defaults)
         # The same ones: schedules and checkpoints write into them.
         self.param_groups = self.inner.param_groups
-        self.sent_bytes = self.waited = 0.0
+        self.traffic = Traffic()
         self._done = 0
         self._moved: list[Tensor] = []
         self._tree: list[tuple[int, Updates]] = []
@@ -121,13 +120,11 @@ class WorkersOptimizer(torch.optim.Optimizer):
             partner = self.ranks.rank ^ distance
             flat = torch.cat([each.reshape(-1) for each in update])
             other = torch.empty_like(flat)
-            began = time.perf_counter()
-            with together():
+            with self.traffic.waiting():
                 sent = dist.isend(flat, partner)
                 dist.recv(other, partner)
                 sent.wait()  # type: ignore[union-attr]
-            self.waited += time.perf_counter() - began
-            self.sent_bytes += flat.nbytes
+            self.traffic.sent_bytes += flat.nbytes
             parts = other.split([each.numel() for each in update])
             theirs = [part.view(each.shape) for part, each in zip(parts, update, strict=True)]
             update = self.pair(update, theirs) if self.ranks.rank < partner else self.pair(theirs, update)
@@ -141,17 +138,11 @@ class WorkersExchange(Exchange):
     def watch(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """See :meth:`Exchange.watch`."""
         assert isinstance(optimizer, WorkersOptimizer)
-        self.optimizer = optimizer
+        self.optimizer, optimizer.traffic = optimizer, self.traffic
 
     def settle(self, everywhere: bool) -> None:
         """See :meth:`Exchange.settle`; what is too much goes at the next step."""
         self.optimizer.gather()
-
-    def told(self) -> dict[str, float]:
-        """See :meth:`Exchange.told`."""
-        told = {"sent_mib": self.optimizer.sent_bytes / 2**20, "waited_ms": 1e3 * self.optimizer.waited}
-        self.optimizer.sent_bytes = self.optimizer.waited = 0.0
-        return told
 
 
 def _entry(name: str, worker: int) -> str:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from workbench.choices.choice import Problem, knob, registry
+from workbench.choices.choice import Problem, knob
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.parallel.buckets import Buckets, in_buckets, ring
-from workbench.choices.execution.parallel.parallel import Exchange, Groups, Parallel
+from workbench.choices.execution.parallel.parallel import Exchange, Groups, Parallel, uncut
 from workbench.choices.execution.parallel.sharding import ShardedOptimizer
 from workbench.choices.execution.ranks import Ranks
 
@@ -55,36 +54,10 @@ class Zero(Parallel):
             yield Problem(
                 "execution.parallel.kind", f"'zero' gives each process some of the tensors, and {why}; or use 'data'"
             )
-        elif self.stage == 3:
-            yield from _uncut(recipe)
-        if recipe.optimizer.average:
+        if self.stage == 3:
+            yield from uncut(recipe, "execution.parallel.stage", "3", "stage 2")
+        elif recipe.optimizer.average:
             yield Problem("optimizer.average", "an average is kept of whole weights in every process; use 0, or 'data'")
-
-
-def _uncut(recipe: Any) -> Iterator[Problem]:
-    """Yield what stage 3 cannot cut into rows."""
-    execution, optimizer = recipe.execution, recipe.optimizer
-    if not optimizer.elementwise:
-        able = [kind for kind, choice in registry("optimizer").items() if getattr(choice, "elementwise", False)]
-        yield Problem(
-            "execution.parallel.stage",
-            f"3 cuts tensors, and '{optimizer.kind}' steps whole ones; use 2, or optimizer {', '.join(able)}",
-        )
-    if recipe.depth.architecture_at(recipe.architecture, 0) != recipe.architecture:
-        yield Problem(
-            "execution.parallel.stage", f"3 cannot widen what it has cut, as '{recipe.depth.kind}' does; use 2"
-        )
-    plain = {"compile": False, "weights": "fp32", "optimizer_states": "fp32"}
-    for name, value in plain.items():
-        if (got := getattr(execution, name)) != value:
-            yield Problem(
-                f"execution.{name}", f"{got!r} is not for execution.parallel.stage 3; use {value!r}, or stage 2"
-            )
-    if execution.micro_batch_size == "auto" or execution.recompute == "budget":
-        yield Problem(
-            "execution.parallel.stage",
-            "3 cannot measure what fits, since only the first process would; give the rows, and recompute 'layers'",
-        )
 
 
 class ShardedExchange(Buckets):
@@ -96,13 +69,17 @@ class ShardedExchange(Buckets):
 
     def __init__(self, ranks: Ranks, bucket_bytes: int, stage: int) -> None:
         super().__init__(ranks, bucket_bytes, self._to_owner if stage == 2 else None)
-        self.shares_norm = stage == 2
-        self._whole = False
+        self._to_owners, self._whole = stage == 2, False
+
+    @property
+    def shares_norm(self) -> bool:  # type: ignore[override]
+        """See :attr:`Exchange.shares_norm`; not in steps whose gradients are measured."""
+        return self._to_owners and not self._whole
 
     def watch(self, model: nn.Module, optimizer: Optimizer) -> None:
         """See :meth:`Exchange.watch`; the optimizer says whose each tensor is."""
         assert isinstance(optimizer, ShardedOptimizer)
-        self.optimizer = optimizer
+        self.optimizer, optimizer.traffic = optimizer, self.traffic
         super().watch(model, optimizer)
 
     def last(self, model: Any, plan: LayerPlan, whole: bool = False) -> None:
@@ -110,32 +87,14 @@ class ShardedExchange(Buckets):
         self._whole = whole
         super().last(model, plan, whole)
 
-    def norm(self, gradients: Sequence[Tensor]) -> Tensor:
-        """See :meth:`Exchange.norm`; 0-d."""
-        norm = super().norm(gradients)
-        if not self.shares_norm or self._whole:
-            return norm
-        square = norm.square()
-        began = time.perf_counter()
-        self.ranks.reduce([square])
-        self._waited += time.perf_counter() - began
-        return square.sqrt()
-
     def settle(self, everywhere: bool) -> None:
         """See :meth:`Exchange.settle`."""
         self.optimizer.gather()
         if self.ranks.rank and not everywhere:
             self.optimizer.keep_own()
 
-    def told(self) -> dict[str, float]:
-        """See :meth:`Exchange.told`; with the weights that were sent after the step."""
-        self._sent_bytes += self.optimizer.sent_bytes
-        self._waited += self.optimizer.waited
-        self.optimizer.sent_bytes = self.optimizer.waited = 0.0
-        return super().told()
-
     def _cut(self, weights: list[Tensor]) -> list[list[Tensor]]:
-        if not self.shares_norm:
+        if not self._to_owners:
             return super()._cut(weights)
         place = {weight: number for number, weight in enumerate(weights)}
         owners = self.optimizer.owners
