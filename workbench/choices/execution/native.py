@@ -208,7 +208,7 @@ class NativeEngine(MemorySavingEngine):
         """See :meth:`Engine.join`; with what the recipe says they exchange."""
         super().join(ranks)
         if ranks.size > 1 and self.recipe.optimizer.combine.count > 1:
-            self.exchange = WorkersExchange()
+            self.exchange = WorkersExchange(ranks)
         elif ranks.size > 1:
             self.exchange = self.recipe.execution.parallel.exchange(ranks)
 
