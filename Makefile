@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 KERNELS := $(VENV)/.kernels
 
-.PHONY: demo test test-all kernels quick test-avx2 test-engines durations lab check lint types fuzz bench frontend docs pictures browser compat clean
+.PHONY: demo test test-all kernels quick test-avx2 test-engines durations lab check lint types fuzz faults bench frontend docs pictures browser compat clean
 
 demo: $(STAMP)
 	$(BIN)/python -m workbench demo
@@ -62,6 +62,10 @@ types: $(STAMP)
 # A million recipes, 100,000 of each other kind of input; `make fuzz SEED=7 KINDS=recipes CASES=10000` for less.
 fuzz: $(STAMP)
 	$(BIN)/python -m tests.fuzz.run $(KINDS) --seed $(or $(SEED),0) $(if $(CASES),--cases $(CASES))
+
+# Kills, hangs, jumping clocks, full and read-only disks, injected into real runs: injected, survived, lost (minutes).
+faults: $(STAMP)
+	$(BIN)/python -m tests.faults.run $(if $(OUT),--out $(OUT))
 
 bench: $(STAMP)
 	$(BIN)/python -m workbench bench peers

@@ -9,7 +9,6 @@ import inspect
 import itertools
 import json
 import pkgutil
-import re
 import types
 import typing
 from pathlib import Path
@@ -20,7 +19,7 @@ from markdown_it import MarkdownIt
 
 import workbench.choices
 from workbench.base.errors import DataError
-from workbench.choices.choice import Choice, registry
+from workbench.choices.choice import Choice, card_problems, registry
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.depth.plan import ORIGINS, STATES, Depth
 from workbench.choices.execution import Engine
@@ -32,7 +31,6 @@ from workbench.recipes.recipe import AXES, Recipe
 
 ALL_AXES = (*AXES, "schedule", "tokenizer", "batch_rule", "step", "order", "parallel", "combine", "notes")
 KINDS = [(axis, kind) for axis in ALL_AXES for kind in registry(axis)]
-HEADINGS = ["What it does", "The maths", "When to use", "When not", "Knobs", "Evidence here", "Sources"]
 CPU = torch.device("cpu")
 VOCABULARY = Vocabulary(size=128, used=120, cls=1, sep=2, mask=3, pad=0, unk=4)
 ROOT = Path(workbench.choices.__file__).parents[2]
@@ -156,15 +154,7 @@ def test_formulas_of_a_card_stand_in_lines_of_their_own(axis: str, kind: str) ->
 
 @every_choice
 def test_card_has_the_fixed_headings_and_names_every_knob(axis: str, kind: str) -> None:
-    model = registry(axis)[kind]
-    card = Path(inspect.getfile(model)).with_suffix(".md").read_text(encoding="utf-8")
-    assert card.startswith("# ")
-    assert re.findall(r"^## (.+)$", card, re.MULTILINE) == HEADINGS
-    sections = dict(zip(HEADINGS, re.split(r"^## .+$", card, flags=re.MULTILINE)[1:], strict=True))
-    assert all(len(text.split()) >= 4 for text in sections.values()), "no section is empty"
-    own = model.model_fields.keys() - model.__mro__[1].model_fields.keys() - {"kind"}  # type: ignore[attr-defined]
-    missing = [name for name in own if f"`{name}`" not in sections["Knobs"]]
-    assert not missing, f"the card of {kind} does not speak of {missing}"
+    assert card_problems(registry(axis)[kind]) == []
 
 
 # --- depth ----------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ DOCUMENTS += [
     ROOT / "docs" / "guide.md",
     ROOT / "docs" / "scale.md",
     ROOT / "docs" / "bridges.md",
+    ROOT / "docs" / "own_choice.md",
     ROOT / "LOG.md",
     *sorted((ROOT / "docs" / "log").glob("*.md")),
 ]

@@ -90,7 +90,7 @@ class FaultyDisk:
 
 @pytest.mark.slow
 def test_a_disk_that_fills_up_at_any_write_pauses_the_run(
-    tiny: Recipe, live: Live, monkeypatch: pytest.MonkeyPatch
+    tiny: Recipe, live: Live, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:
     """At every line that writes, in turn; after space was freed and a resume the run ends as if nothing had been."""
     recipe, disk = tiny.with_(budget=SHORT), FaultyDisk(monkeypatch)
@@ -107,6 +107,8 @@ def test_a_disk_that_fills_up_at_any_write_pauses_the_run(
     monkeypatch.setattr("workbench.training.session.time.sleep", nap)
     straight = train(whole)
     lines, paused = list(disk.lines), 0
+    for line in lines:
+        record_property("write site", " > ".join(f"{name}:{number}" for name, number in line))
     for line in lines:
         run = live(recipe)
         write_state(run.folder, status="starting")

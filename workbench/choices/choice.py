@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import difflib
 import functools
-import importlib.metadata
 import inspect
+import re
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -26,13 +26,16 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SerializeAsAny, model_validator
 from pydantic_core import PydanticCustomError
 
-from workbench.base.errors import RecipeError, check_known, unknown
+from workbench.base.errors import check_known, unknown
 from workbench.base.fields import put
+from workbench.base.plugins import load_plugins
 from workbench.choices.knob import BOUNDS, MOVES, as_plain, bounds_of, known_fields, legal_bounds, not_a_number
 from workbench.choices.knob import knob as knob
 from workbench.choices.progress import Progress
 
 ENTRY_POINT_GROUP = "workbench.choices"
+HEADINGS = ["What it does", "The maths", "When to use", "When not", "Knobs", "Evidence here", "Sources"]
+"""Sections of a card, in this order."""
 # Filled by class definitions: importing a module is all it takes to register what is in it.
 _REGISTRY: dict[str, dict[str, type[Choice]]] = {}
 
@@ -179,6 +182,27 @@ class Choice(BaseModel):
         return (cls.__doc__ or cls.__name__).strip().splitlines()[0].replace("``", "")
 
 
+def card_problems(model: type[Choice]) -> list[str]:
+    """Return, in sentences, what the card of a choice lacks; nothing for a whole one."""
+    path, kind = model.card_path(), model.model_fields["kind"].default
+    if not path.is_file():
+        return [f"{kind} has no card: {path}"]
+    card = path.read_text(encoding="utf-8")
+    found = re.findall(r"^## (.+)$", card, re.MULTILINE)
+    if not card.startswith("# ") or found != HEADINGS:
+        return [f"the card of {kind} has the sections {found}; they must be {HEADINGS}, below a title"]
+    sections = dict(zip(HEADINGS, re.split(r"^## .+$", card, flags=re.MULTILINE)[1:], strict=True))
+    own = model.model_fields.keys() - model.__mro__[1].model_fields.keys() - {"kind"}  # type: ignore[attr-defined]
+    return [
+        *(f"the card of {kind} says nothing in '{name}'" for name, text in sections.items() if len(text.split()) < 4),
+        *(
+            f"the card of {kind} does not speak of {name}"
+            for name in sorted(own)
+            if f"`{name}`" not in sections["Knobs"]
+        ),
+    ]
+
+
 def _as_located(choice: Choice) -> dict[str, Any]:
     """Return the fields of a choice with absolute paths."""
     fields: dict[str, Any] = choice.model_dump(mode="json")
@@ -215,21 +239,6 @@ def _declares(model: type[Choice], name: str, other: type[Choice]) -> bool:
     return first is not None and first is second
 
 
-# Once per process, and at the first look-up rather than at import: a plug-in imports this very module.
-@functools.cache
-def _load_plugins() -> None:
-    for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
-        try:
-            entry.load()
-        # Importing a stranger's module can raise anything; naming the package is what helps.
-        except Exception as error:
-            package = entry.dist.name if entry.dist else "(unknown)"
-            raise RecipeError(
-                f"entry point '{entry.name}' of package '{package}' cannot be loaded: {type(error).__name__}: {error}; "
-                "repair or uninstall that package"
-            ) from error
-
-
 def _kinds_with(axis: str, knob: str) -> list[str]:
     """Registered kinds of an axis that have this knob and can be chosen."""
     known = _REGISTRY.get(axis, {}).items()
@@ -247,7 +256,7 @@ def registry(axis: str) -> Mapping[str, type[Choice]]:
 
 def readable(axis: str) -> Mapping[str, type[Choice]]:
     """:func:`registry`, and what is never offered: all that a recipe may be read with."""
-    _load_plugins()
+    load_plugins(ENTRY_POINT_GROUP)
     check_known("axis", axis, _REGISTRY, ValueError)
     return dict(sorted(_REGISTRY[axis].items()))
 

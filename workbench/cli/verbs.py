@@ -12,6 +12,7 @@ from workbench.cli import afar
 DELEGATED = {
     "bench": ("workbench.bench", "benchmarks against other trainers; `workbench bench` lists them"),
     "demo": ("workbench.experiments.demo", "train the baseline and the fast recipe side by side and compare them"),
+    "new": ("workbench.cli.new", "write a package with a choice, plot or benchmark of your own, ready to change"),
     "send": ("workbench.cli.sending", "runs in the files of TensorBoard, W&B, MLflow, trackio; as CSV or Parquet"),
 }
 """Verbs whose package stands beside or above the command line: started by name, with their own options."""

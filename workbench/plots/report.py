@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import workbench
-from workbench.base.errors import RunError, WorkbenchError
+from workbench.base.errors import RunError, WorkbenchError, typed_line
 from workbench.base.files import write_bytes
 from workbench.base.text import plain
 from workbench.client.titles import titled
@@ -24,6 +24,7 @@ from workbench.plots.forecast_facts import whole_forecast
 from workbench.plots.forecast_page import comparison_html, forecast_html
 from workbench.plots.layers import available, layers_figure
 from workbench.plots.loss import LOSS_LINES, loss_figure
+from workbench.plots.own import plots
 from workbench.plots.page import page_html, place, write_page
 from workbench.plots.ranks import ranks_figure, ranks_table, trained_together
 from workbench.plots.scalar import scalar_figure
@@ -194,7 +195,19 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
             )
         )  # fmt: skip
     places.append(place("schedule", axes, "Values in force at each step, knob changes during the run included."))
+    places += _own(views, figures, axes)
     return "\n".join(places)
+
+
+def _own(views: Sequence[RunView], figures: dict[str, go.Figure], axes: dict[str, str]) -> Iterator[str]:
+    """Yield places of the pictures of other packages; one that fails says so, and the report goes on."""
+    for name, plot in plots().items():
+        try:
+            figures |= {f"own-{name}/{x}": plot.make(views, x) for x in axes}
+        except Exception as error:
+            yield f'<p class="error">{escape(f"plot {name}: {typed_line(error)}")}</p>'
+        else:
+            yield place(f"own-{name}", axes, plot.help)
 
 
 def _happened(views: Sequence[RunView]) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.base.errors import RunError, check_known
+from workbench.base.plugins import load_plugins
 from workbench.base.text import many
 from workbench.models.export import run_tokenizer
 from workbench.recipes.recipe import Recipe
@@ -120,7 +121,8 @@ def register(benchmark: Benchmark) -> Benchmark:
 
 
 def benchmarks() -> Mapping[str, Benchmark]:
-    """Return the registered benchmarks by name."""
+    """Return the registered benchmarks by name, those of other packages included."""
+    load_plugins("workbench.benchmarks")
     return _BENCHMARKS
 
 
@@ -130,7 +132,7 @@ def benchmark_named(name: str) -> Benchmark:
     Raises:
         RunError: there is none of this name; lists those that there are.
     """
-    check_known("benchmark", name, {*_BENCHMARKS, "fast"}, RunError)
+    check_known("benchmark", name, {*benchmarks(), "fast"}, RunError)
     return _BENCHMARKS[name]
 
 
