@@ -100,15 +100,9 @@ def _verb(verbs: Any, name: str, function: str, text: str, *, runs: bool = True)
     return parser
 
 
-def _run_verb(verbs: Any, name: str, function: str, text: str) -> Parser:
+def _run_verb(verbs: Any, name: str, function: str, text: str, noun: str = "RUN") -> Parser:
     parser = _verb(verbs, name, function, text)
-    parser.take("run RUN", "a run id, a unique prefix of one, a name, or a run folder")
-    return parser
-
-
-def _held_verb(verbs: Any, name: str, function: str, text: str) -> Parser:
-    parser = _verb(verbs, name, function, text)
-    parser.take("run RUN|EXPERIMENT", "an id, a unique prefix of one, a name, or a folder")
+    parser.take(f"run {noun}", "an id, a unique prefix of one, a name, or a folder")
     return parser
 
 
@@ -320,9 +314,9 @@ def _add_readings(verbs: Any) -> None:
     text = "export the model as a folder, which transformers loads if it knows the architecture"
     _run_verb(verbs, "export", "runs:export", text).take("target FOLDER", "a new folder")
     text = "write report.html for a run, race, sweep or tuning, from what it has recorded so far"
-    _held_verb(verbs, "report", "runs:report", text)
+    _run_verb(verbs, "report", "runs:report", text, "RUN|EXPERIMENT")
     text = "write a notebook that repeats a run, race, sweep or tuning"
-    repeat = _held_verb(verbs, "notebook", "notebook:notebook", text)
+    repeat = _run_verb(verbs, "notebook", "notebook:notebook", text, "RUN|EXPERIMENT")
     # Two names of one option, which the shorthand has no form for.
     repeat.add_argument("-o", "--out", metavar="FILE", help="where to write it (default: ID.ipynb in this folder)")
     _run_verb(verbs, "graphs", "runs:graphs", "list the graph files optimised by execution 'onnxruntime'")
