@@ -39,8 +39,9 @@ FAULTS: dict[str, tuple[str, tuple[str, ...]]] = {
          "training/test_status.py::test_a_late_heartbeat_is_a_suspension_and_is_not_charged"),
     ),
     "loss that is not finite": (
-        "the run ends with the step and the cause, no broken weights are saved; resume goes back before a changed knob",
-        ("training/test_session.py::test_a_change_that_breaks_the_run_costs_nothing",
+        "back to a checkpoint at half the rate where budget.rollbacks allows it; else an end with its cause",
+        ("training/test_rollback.py::test_a_run_that_diverges_goes_back_to_its_checkpoint_at_half_the_rate",
+         "training/test_session.py::test_a_change_that_breaks_the_run_costs_nothing",
          "training/test_session.py::test_a_failure_that_a_resume_only_repeats_is_marked"),
     ),
     "clock jumps forth and back": (

@@ -54,6 +54,11 @@ class Budget(BaseModel):
     )
     checkpoint_seconds: float = knob(120.0, "at most this long between checkpoints", unit="seconds", gt=0, scale="log")
 
+    rollbacks: int = knob(
+        0, "times that a loss which is not finite takes the run back to its last checkpoint, at half the rate", ge=0,
+        le=100,
+    )  # fmt: skip
+
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, value: Any) -> Any:

@@ -21,6 +21,7 @@ LATE_FIELDS: dict[str, Any] = {
     "architecture.notes": {"kind": "none"},
     "optimizer.combine": {"kind": "mean"}, "optimizer.average": 0.0,
     "execution.parallel": {"kind": "data", "bucket_mib": 25.0, "compression": "none", "rank": 4},
+    "budget.rollbacks": 0,
 }  # fmt: skip
 """Fields that came after the first recipes, and what they meant before: a hash does not count them while they do.
 A path goes on in every item of a list."""

@@ -141,16 +141,21 @@ def _train(
             _move(recipe.execution.process(), folder, lock, options.resume)
         # Before the session: here it is called what it is, loading.
         load("workbench.training.session", COMPILER)
+        from workbench.training import rollback
         from workbench.training.session import Session
 
-        stopping.session = session = Session(folder, status, options.resume, ranks=ranks)
+        def begin(resume: bool) -> Session:
+            stopping.session = made = Session(folder, status, resume, ranks=ranks)
+            return made
+
+        session = begin(options.resume)
         # The log is what people read first where memory is tight, or a run slow.
         for found in session.engine.findings.values():
             print(found, flush=True)
         # Raised while it starts, in code that swallows every error, as a library's import may.
         if stopping.early:
             raise StoppedEarly(stopping.early)
-        session.run()
+        rollback.run(session, lambda: begin(True))
     except BaseException:
         # Not StoppedEarly alone: code in C or Rust may turn it into an error of its own while it is imported.
         if not stopping.early:
