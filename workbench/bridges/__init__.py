@@ -1,1 +1,1 @@
-"""What a run has recorded, in the files of other tools: one file here for each. They read the run folder alone."""
+"""Runs in the files of other tools: one file here for each tool. All of them read the run folder alone."""

@@ -36,7 +36,7 @@ _NOTES = ".workbench"
 
 @dataclass
 class Sent:
-    """What a folder has of a run already: the reason why a second call adds what is new alone.
+    """Notes on what a folder has of a run already, by which a second call adds only what is new.
 
     Attributes:
         last: last step by name of a series. events: number of events. own: of the tool, such as its id of the run.

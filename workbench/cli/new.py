@@ -68,7 +68,7 @@ KINDS = {
         "it trains a model and scores it, in a minute.",
     ),
 }  # fmt: skip
-"""What can be made, by the word behind ``workbench new``."""
+"""Kinds of packages, by the word behind ``workbench new``."""
 
 
 def main(argv: list[str]) -> int:
