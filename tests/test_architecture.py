@@ -23,7 +23,7 @@ FILES = sorted(p for p in ROOT.rglob("*.py") if "node_modules" not in p.parts)
 LAYERS = [
     "base", "telemetry", "ops", "choices", "recipes", "store", "bridges", "training", "seen", "transformers",
     "models", "scoring", "forecasting", "autotune", "launchers", "client", "accelerated", "plots",
-    "experiments", "lessons", "jupyter", "bench", "cli", "ui", "__main__",
+    "experiments", "lessons", "workshop", "jupyter", "bench", "cli", "ui", "__main__",
 ]  # fmt: skip
 
 # They follow runs that any process trains, in kernels and servers where torch must not be loaded.
@@ -243,7 +243,7 @@ def test_docstrings_begin_with_a_verb_or_their_subject() -> None:
 
 def test_root_names_are_few_and_frozen() -> None:
     assert workbench.__all__ == [
-        "Lab", "Lesson", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "fill", "finetune",
+        "Board", "Lab", "Lesson", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "fill", "finetune",
         "follow", "forecast", "generate", "launch", "presets", "race", "rows", "runs", "score", "send", "sweep",
         "tune",
     ]  # fmt: skip

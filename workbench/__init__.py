@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from workbench.experiments.sweep.sweep import sweep
     from workbench.experiments.tune.tune import tune
     from workbench.forecasting.forecast import forecast
+    from workbench.jupyter.board import Board
     from workbench.jupyter.comparison import compare
     from workbench.jupyter.lab.lab import Lab
     from workbench.lessons.lesson import Lesson
@@ -56,11 +57,12 @@ _HOMES = {
     "tune": "workbench.experiments.tune.tune:tune",
     "experiment": "workbench.experiments.open:experiment",
     "Lab": "workbench.jupyter.lab.lab:Lab",
+    "Board": "workbench.jupyter.board:Board",
     "Lesson": "workbench.lessons.lesson:Lesson",
 }
 _COMPOSING = ("Recipe", "presets")
 __all__ = [
-    "Lab", "Lesson", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "fill", "finetune",
+    "Board", "Lab", "Lesson", "Recipe", "Run", "accelerate", "choices", "compare", "experiment", "fill", "finetune",
     "follow", "forecast", "generate", "launch", "presets", "race", "rows", "runs", "score", "send", "sweep",
     "tune",
 ]  # fmt: skip

@@ -11,10 +11,10 @@ from typing import Any
 from workbench.base.errors import RunError, WorkbenchError
 from workbench.base.text import many, plain_lines
 from workbench.client.run import Run
-from workbench.launchers.queue.changes import Moved, move, set_priority, this_queue, waiting_ticket
+from workbench.launchers.queue.changes import Moved, move, set_limits, set_priority, this_queue, waiting_ticket
 from workbench.launchers.queue.orphans import start_orphans
 from workbench.launchers.queue.outlook import Outlook, cores_of, obstacle, outlook
-from workbench.launchers.queue.settings import NAMES, write_settings
+from workbench.launchers.queue.settings import NAMES
 from workbench.launchers.queue.ticket import Ticket
 from workbench.store.folder import runs_root
 
@@ -131,13 +131,7 @@ def _set(options: argparse.Namespace) -> Answer:
         if not equals:
             raise RunError(f"'{text}' is not NAME=NUMBER; for example `workbench queue set cores=2`")
         changes[name] = _number(value, name) if value else None
-    found = this_queue()
-    try:
-        found.prepare()
-        with found.locked():
-            settings = write_settings(found.folder, changes)
-    except OSError as error:
-        raise RunError(f"the queue's settings in {found.folder} cannot be changed: {error.strerror or error}") from None
+    settings = set_limits(changes)
     values = {name: value for name, value in asdict(settings).items() if name in NAMES} | {"cores": settings.capacity}
     shown = "\n".join(f"{name}={'no limit' if value is None else value}" for name, value in values.items())
     return shown, values

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
 from workbench.base.errors import WorkbenchError, unknown
-from workbench.cli import afar
+from workbench.cli import afar, workshop
 
 DELEGATED = {
     "bench": ("workbench.bench", "benchmarks against other trainers; `workbench bench` lists them"),
@@ -88,6 +88,7 @@ def verb_parser() -> Parser:
     ):  # fmt: skip
         add(verbs)
     afar.add(verbs, _verb, number)
+    workshop.add(verbs, _verb)
     return parser
 
 
@@ -138,8 +139,7 @@ def _add_queue(verbs: Any) -> None:
     text = (
         "move RUN PLACE among your runs (1: next); cancel RUN ...; priority RUN NUMBER (higher goes first); start "
         "re-queues runs left over from a reboot; set NAME=NUMBER ... (cores, runs_per_gpu, running_per_owner, "
-        "waiting_per_owner; empty: the default). $WORKBENCH_OWNER tells people apart who share an account: for fair "
-        "turns and these limits, it protects nothing"
+        "waiting_per_owner, seconds_per_run; empty: the default). $WORKBENCH_OWNER tells people of one account apart"
     )
     queue.take("arguments ARGUMENT", text, nargs="*")
 

@@ -13,6 +13,7 @@ from workbench.client.run import Run
 from workbench.launchers.create import Log, create, start
 from workbench.launchers.launcher import Launcher, launcher_named
 from workbench.launchers.queue.changes import checked_priority
+from workbench.launchers.queue.limits import check_seconds
 from workbench.launchers.queue.orphans import start_orphans
 from workbench.launchers.queue.turn import check_room
 from workbench.store.checkpoints import duplicate, problem_with
@@ -66,8 +67,9 @@ def launch(
         DataError: the text has been prepared, and is none for the objective.
         RecipeError: not a recipe, the name is not a legal one, parts of the recipe were the user's own objects,
             ``initial`` is not a complete checkpoint, or this machine cannot execute it, or lacks its text or tokenizer.
-        RunError: no such launcher, no such priority, ``run_id`` exists, the runs folder cannot be written to (for
-            example a full disk), or the process could not be started. No partial files are left behind.
+        RunError: no such launcher, no such priority, a limit of this machine's queue, ``run_id`` exists, the runs
+            folder cannot be written to (for example a full disk), or the process could not be started. No partial files
+            are left behind.
 
     Example:
         >>> run = launch(presets.bert_tiny(), runs_dir="runs")  # doctest: +SKIP
@@ -89,6 +91,7 @@ def launch(
         recipe = recipe.with_(name=name)
     if queue and launcher.queues:
         check_room()
+        check_seconds(recipe.budget)
     start_orphans(root, unless_known=True)
     if say is not None:
         # Of text that will not be read, above all.

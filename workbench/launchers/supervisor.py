@@ -29,6 +29,7 @@ from workbench.launchers.giving_way import GivingWay, still_trained
 from workbench.launchers.launched import working_folder
 from workbench.launchers.nodes import Nodes, NodesError
 from workbench.launchers.processes import child_environment
+from workbench.launchers.queue.limits import SecondsLimit
 from workbench.launchers.queue.orphans import start_orphans
 from workbench.launchers.queue.ticket import Needs
 from workbench.launchers.queue.turn import ABANDONED, Turn, mark_waiting, obeyed_stop, turn_of, wait_for_turn
@@ -254,11 +255,12 @@ def _supervise(
         said = str(error) if isinstance(error, NodesError) else f"the trainer could not be started: {error}"
         write_state(folder, status="failed", error=said, exit_code=127)
         return 127
-    lost = ""
+    lost, limit = "", SecondsLimit(folder)
 
     def abandoned() -> bool:
         nonlocal lost
         turn.keep()
+        limit.look()
         lost = lost or nodes.lost()
         return bool(left() or lost or way.ready())
 

@@ -20,6 +20,8 @@ READ_LIMIT_BYTES = 1 << 26
 """Bytes of one JSON file of a run; the largest, a tokenizer of 100,000 pieces, has some megabytes."""
 # Neither dots nor slashes: such a name can only lead to a place inside the runs folder.
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+NO_RUNS = ("lessons", "tasks")
+"""Folders within a runs folder that hold no run: answers of learners, and tasks that are set for them."""
 _GIVEN = re.compile(r"\d{8}-\d{6}-(.+)-[0-9a-f]{6}-[0-9a-f]{4}")
 _STAMP = re.compile(r"[0-9]{8}-[0-9]{6}(?=-)")
 
@@ -32,7 +34,7 @@ def runs_root(runs_dir: str | Path | None = None) -> Path:
 
 def is_run_id(name: str) -> bool:
     """Return True if a name has the form of a run id, and so can be no path."""
-    return _ID.fullmatch(name) is not None
+    return _ID.fullmatch(name) is not None and name not in NO_RUNS
 
 
 def new_run_id(name: str, recipe_hash: str, now: float | None = None) -> str:

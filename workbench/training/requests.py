@@ -8,11 +8,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from workbench.base.errors import WorkbenchError
+from workbench.base.text import plain
 from workbench.recipes.changes import jumps, settable, turned
 from workbench.store import control
 from workbench.store.control import Request
 from workbench.store.state import disk_full
 from workbench.telemetry.profile_table import STEPS
+from workbench.training.stopping import ON_REQUEST
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,7 +166,7 @@ class Requests:
         session, arguments = self._session, request.arguments
         match request.verb:
             case "stop":
-                session.stop("stopped on request")
+                session.stop(plain(arguments.get("why") or ON_REQUEST, 200))
                 return "stopping after this step, with a checkpoint"
             case "pause":
                 session.pause("paused on request; it keeps its turn on this machine")

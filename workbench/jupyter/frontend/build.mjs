@@ -45,7 +45,7 @@ async function bundle(name, heads) {
   }
 }
 
-for (const name of ["page.js", "lab/frame.js", "lab/race_form.js", "lab/try.js", "runs/runs_table.js", "watch/experiment.js", ...["curve_editor", "difference_table", "forecast_panel", "recipe_editor", "source_picker"].map((each) => `compose/${each}.js`)]) {
+for (const name of ["page.js", "board/board.js", "lab/frame.js", "lab/race_form.js", "lab/try.js", "runs/runs_table.js", "watch/experiment.js", ...["curve_editor", "difference_table", "forecast_panel", "recipe_editor", "source_picker"].map((each) => `compose/${each}.js`)]) {
   await bundle(name, { js: `${stamp} */` });
 }
 await bundle("watch/monitor.js", { js: `${stamp}\n${notice}*/`, css: `/* ${notice}*/` });

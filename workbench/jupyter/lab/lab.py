@@ -198,7 +198,7 @@ class Lab(ipywidgets.Box):
         )  # fmt: skip
         self.monitor = Monitor([], example=self._example, edit=self.edit)
         self.experiments = LabExperiments(self.table, self._put)
-        self.try_view = TryView(self._keep, lambda: self.composer.recipe)
+        self.try_view = TryView(self._keep, lambda: self.composer.recipe, self.table, self._put)
         # Figures that are opened from its plots stand below them.
         watched = [self.experiments, self.try_view, self.monitor, self.monitor.figures.output]
         self._watch = light(ipywidgets.VBox, watched)

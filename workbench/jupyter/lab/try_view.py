@@ -17,8 +17,10 @@ from workbench.client.asking import ask, fill, generate
 from workbench.client.fork_point import steps_of
 from workbench.client.run import Run
 from workbench.client.titles import titles
+from workbench.jupyter.board import BoardAnswers, Put
 from workbench.jupyter.bundles import BundledWidget, code, style
 from workbench.jupyter.light_widgets import Light
+from workbench.jupyter.runs.runs_table import RunsTable
 from workbench.jupyter.steering import place_of
 from workbench.recipes.recipe import Recipe
 
@@ -34,7 +36,7 @@ Row = tuple[int, str, float | None]
 
 
 class TryView(Light, BundledWidget):
-    """Three tabs, Watch, Try and Data; with one of the others open, this view stands in the place of the curves.
+    """Four tabs, Watch, Try, Data and Board; with one of the others open, this view stands in the place of the curves.
 
     What Data shows comes from the server; where that cannot tell, from the process that answers.
 
@@ -44,6 +46,7 @@ class TryView(Light, BundledWidget):
     Args:
         pinned: called when other sentences are pinned.
         composed: returns the recipe as it stands in the form, None where it is none.
+        table: of the runs, for the board. put: puts a recipe into the form, with words about it.
 
     Attributes:
         recipe: ``name`` and ``hash`` of what is composed, whose rows can be seen before it is a run; else empty.
@@ -65,7 +68,11 @@ class TryView(Light, BundledWidget):
     over = traitlets.List(traitlets.Dict()).tag(sync=True)
 
     def __init__(
-        self, pinned: Callable[[], None] = lambda: None, composed: Callable[[], Recipe | None] = lambda: None
+        self,
+        pinned: Callable[[], None] = lambda: None,
+        composed: Callable[[], Recipe | None] = lambda: None,
+        table: RunsTable | None = None,
+        put: Put | None = None,
     ) -> None:
         self._composed = composed
         self._held: dict[str, Run] = {}
@@ -79,6 +86,7 @@ class TryView(Light, BundledWidget):
         self._todo: queue.PriorityQueue[tuple[int, int, Callable[[], None] | None]] = queue.PriorityQueue()
         self._worker: threading.Thread | None = None
         super().__init__()
+        self._board = None if table is None else BoardAnswers(table, lambda message: self.send(message), put)
         self.add_class("lab-try")
         self.on_msg(self._heard)
         self.observe(lambda _change: self.look(), names=["shown", "chosen", "pinned"])
@@ -136,6 +144,8 @@ class TryView(Light, BundledWidget):
 
     def _heard(self, _: Any, message: Any, __: Any) -> None:
         """Take a question of the page. Returns at once."""
+        if self._board is not None and self._board.hear(message):
+            return
         if isinstance(message, dict) and isinstance(read := message.get("read"), int):
             self._soon(0, lambda: self._read_rows(read, message))
         if isinstance(message, dict) and isinstance(ask := message.get("ask"), int):

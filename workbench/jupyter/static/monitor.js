@@ -1,4 +1,4 @@
-/* sources sha256:575e015f10c90aaf883b51eb6d99d83efd12850cff68815c026e515a67b36843
+/* sources sha256:cf9db75c52775ed21a02bc6627580771441082d5ff71163c74f32fd67c24ed1f
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

@@ -12,7 +12,7 @@ from workbench.base.errors import RunError
 from workbench.launchers.queue.line import in_line, owner_of, training
 from workbench.launchers.queue.outlook import Place, outlook
 from workbench.launchers.queue.queue_folder import QUEUE_VARIABLE, Queue, queue_here
-from workbench.launchers.queue.settings import LARGEST_PRIORITY
+from workbench.launchers.queue.settings import LARGEST_PRIORITY, QueueSettings, write_settings
 from workbench.launchers.queue.ticket import Ticket
 from workbench.store.find import called_so
 
@@ -50,6 +50,21 @@ def this_queue() -> Queue:
     if queue is None:
         raise RunError(f"this machine's queue is switched off: ${QUEUE_VARIABLE} is 'off', so every run starts at once")
     return queue
+
+
+def set_limits(changes: dict[str, int | None]) -> QueueSettings:
+    """Change the limits of this machine's queue (None: the default); returns those in force.
+
+    Raises:
+        RunError: no such limit, not a number that it can have, or the queue is off or cannot be changed.
+    """
+    queue = this_queue()
+    try:
+        queue.prepare()
+        with queue.locked():
+            return write_settings(queue.folder, changes)
+    except OSError as error:
+        raise RunError(f"the queue's settings in {queue.folder} cannot be changed: {error.strerror or error}") from None
 
 
 def waiting_ticket(tickets: Sequence[Ticket], run: str) -> Ticket:

@@ -23,6 +23,7 @@ class QueueSettings:
         cores: that trainings take at once; a run takes as many as it has threads. None: the machine's physical cores.
         runs_per_gpu: that train on one GPU at once.
         running_per_owner, waiting_per_owner: runs of one owner.
+        seconds_per_run: of training, after which a run is asked to stop; one with a longer budget is not launched.
         problem: why the file could not be read in full; empty when it could.
     """
 
@@ -31,6 +32,7 @@ class QueueSettings:
     running_per_owner: int | None = None
     # Each waits in a process of its own, of some 12 MB.
     waiting_per_owner: int | None = 300
+    seconds_per_run: int | None = None
     problem: str = ""
 
     @property

@@ -3,6 +3,7 @@
 
 import "./try.css";
 
+import { BoardPanel } from "../board/panel.js";
 import { dropdown, el, say } from "../dom.js";
 import { whole } from "../format.js";
 import { roving } from "../roving.js";
@@ -101,7 +102,7 @@ class Try {
     // Another page of the same Lab counts its own questions.
     Object.assign(this, { model, host, asked: Math.floor(2 ** 30 * Math.random()), wanted: null });
     const tab = (text, title) => el("button", { type: "button", role: "tab", text, title, on: { click: () => this.open(text) } });
-    this.tabs = [tab("Watch", "curves of the watched runs"), tab("Try", "ask the watched models"), tab("Data", "rows as the watched models, and the one that is composed, see them")];
+    this.tabs = [tab("Watch", "curves of the watched runs"), tab("Try", "ask the watched models"), tab("Data", "rows as the watched models, and the one that is composed, see them"), tab("Board", "everybody's runs, answers in lessons, leaderboards")];
     const list = el("div", { class: "lab-tabs", role: "tablist", "aria-label": "curves or questions" }, ...this.tabs);
     this.settle = roving(list, () => this.tabs.filter(({ hidden }) => !hidden));
     this.field = el("input", { type: "text", class: "lab-try-field", "aria-label": "sentence", placeholder: `The ${MASK} sat on the mat.`, autocomplete: "off", spellcheck: "false", on: { input: () => this.typed() } });
@@ -120,10 +121,12 @@ class Try {
     this.answers = new Map();
     this.data = new DataPanel((run, what, query) => this.read(run, what, query));
     this.data.node.id = `${id}-data`;
-    for (const [i, panel] of [this.panel, this.data.node].entries()) this.tabs[i + 1].setAttribute("aria-controls", panel.id);
+    this.board = new BoardPanel((message) => model.send(message), true);
+    Object.assign(this.board.node, { id: `${id}-board`, role: "tabpanel", ariaLabel: "Board" });
+    for (const [i, panel] of [this.panel, this.data.node, this.board.node].entries()) this.tabs[i + 1].setAttribute("aria-controls", panel.id);
     // Not a form: in a notebook, Enter does not send one.
     for (const input of [this.field, ...this.knobs.map(([, each]) => each)]) input.addEventListener("keydown", (event) => this.pressed(event));
-    host.append(list, this.panel, this.data.node);
+    host.append(list, this.panel, this.data.node, this.board.node);
     this.heard = (message) => this.hear(message);
     this.changed = () => this.draw();
     model.on("msg:custom", this.heard);
@@ -131,9 +134,9 @@ class Try {
     this.draw();
   }
 
-  /** Opens a tab. Data is a matter of this page alone: it needs no kernel. */
+  /** Opens a tab. Which of Data and Board stands open is a matter of this page alone. */
   open(tab) {
-    this.reading = tab === "Data";
+    this.reading = tab === "Data" ? 2 : tab === "Board" ? 3 : 0;
     this.set({ shown: tab === "Try" });
   }
 
@@ -158,13 +161,15 @@ class Try {
   draw() {
     const [recipe, runs, chosen, shown, pinned] = ["recipe", "runs", "chosen", "shown", "pinned"].map((name) => this.model.get(name));
     const there = runs.length > 0;
-    const open = this.reading ? 2 : Number(shown && there);
+    const open = this.reading || Number(shown && there);
     this.host.classList.toggle("lab-trying", open > 0);
     this.host.hidden = !there && recipe.hash === undefined;
     this.tabs[1].hidden = !there;
     this.panel.hidden = open !== 1;
     this.data.node.hidden = open !== 2;
     this.data.draw(runs, recipe, open === 2);
+    this.board.node.hidden = open !== 3;
+    this.board.show(open === 3);
     for (const [i, tab] of this.tabs.entries()) tab.setAttribute("aria-selected", String(open === i));
     this.settle();
     this.places.forEach((place, at) => place.draw(at ? runs.filter(({ id }) => id !== chosen[0]) : runs, chosen[at] ?? ""));
@@ -245,6 +250,10 @@ class Try {
   }
 
   hear({ answered, place, error, read, said, ...answer }) {
+    if (answer.board) {
+      this.board.hear({ ...answer, error });
+      return;
+    }
     if (this.answers.has(read)) {
       if (said) {
         this.data.tell(said);
@@ -275,6 +284,7 @@ class Try {
   }
 
   end() {
+    this.board.end();
     this.model.off("msg:custom", this.heard);
     this.model.off(CHANGES, this.changed);
   }
