@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +148,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     if _started and not any(map(item.get_closest_marker, STARTING)):
         pytest.fail(f"starts a process ({_started[0]}); mark it with @pytest.mark.process", pytrace=False)
     return result
+
+
+def quick_ones(values: Iterable[Any], *quick: Any) -> list[Any]:
+    """Return values to run a test with, of which all but ``quick`` are left to ``make test-all``."""
+    values = list(values)
+    assert all(each in values for each in quick), f"{quick} are not all in {values}"
+    return [each if each in quick else pytest.param(each, marks=pytest.mark.extended) for each in values]
 
 
 class DurationsWriter:

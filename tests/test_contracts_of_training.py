@@ -16,8 +16,9 @@ from workbench.choices.data.tokens import Batch
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.objective import Builder, Objective, TrainingModel
 from workbench.choices.objectives.preview import MARKS
-from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
+from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.ops.attention import Sight
+from workbench.ops.parameter_groups import parameter_groups
 from workbench.recipes.recipe import Recipe
 
 # --- optimizers -----------------------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Attention is measured truly, in few rounds, and nothing is remembered from elsewhere."""
     few = {"least_seconds": 0.0, "limit_seconds": 0.0}
     monkeypatch.setattr(remembered, "measure", lambda samples, **rest: measure(samples, **{**rest, **few}))
-    monkeypatch.setattr("workbench.choices.execution.engine.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("workbench.choices.execution.foreseen.cache_folder", lambda: tmp_path)
 
 
 def fields_of(base: Mapping[str, Any], values: Values) -> dict[str, Any]:
@@ -149,14 +149,15 @@ def failures_of(cases: list[dict[str, Any]]) -> list[str]:
     return found
 
 
-def cases(base: dict[str, Any], both: bool = False) -> list[dict[str, Any]]:
+def cases(base: dict[str, Any], both: bool = False, only_kinds: bool = False) -> list[dict[str, Any]]:
     """One recipe per value, without those that are refused for the very value.
 
-    ``both`` adds planned executions, and the other objective where attention and outputs are not what a value changes.
+    ``both`` adds planned executions, and the other objective where attention and outputs are not what a value changes;
+    ``only_kinds`` leaves out values of knobs.
     """
     made: list[dict[str, Any]] = []
     for values in singles():
-        if not both and values.get("execution") in PLANNED:
+        if (not both and values.get("execution") in PLANNED) or (only_kinds and len(values) > 1):
             continue
         kinds = ("masked", "causal") if both or values.keys() & {"architecture", "execution"} else ("masked",)
         for objective in (values["objective"],) if "objective" in values else kinds:
@@ -173,7 +174,15 @@ def cases(base: dict[str, Any], both: bool = False) -> list[dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("both", [False, pytest.param(True, marks=pytest.mark.extended)])
+def test_every_kind_trains(base: dict[str, Any]) -> None:
+    made = cases(base, only_kinds=True)
+    assert len(made) > 25
+    assert failures_of(made) == []
+
+
+@pytest.mark.extended
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("both", [False, True])
 def test_every_value_of_every_knob_trains(base: dict[str, Any], both: bool) -> None:
     made = cases(base, both)
     assert len(made) > 120
@@ -205,6 +214,7 @@ def drawn(dice: random.Random, base: dict[str, Any]) -> dict[str, Any]:
     return fields_of(base, values)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("quick")
 def test_pairs_of_values_train(base: dict[str, Any]) -> None:
     dice = random.Random(0)

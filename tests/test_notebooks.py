@@ -160,6 +160,7 @@ def test_report_of_that_run(place: Path, readme: Executed) -> None:
     assert "image/png" in text
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_missed_target_fails_but_leaves_results(place: Path, learnable: list[str]) -> None:
     with pytest.raises(PapermillExecutionError, match=r"target missed: \d\.\d+ against 0\.010") as error:
@@ -320,6 +321,7 @@ class TestAccelerate:
             assert all(line in code for line in added)
             ast.parse("\n".join(line[1:] for line in difference.splitlines() if line.startswith("-")))
 
+    @pytest.mark.extended
     @pytest.mark.process
     def test_headless(self, place: Path, notebook: Any) -> None:
         run_notebook(place, "21_accelerate_model", budget="12 steps")

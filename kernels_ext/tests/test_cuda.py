@@ -28,6 +28,7 @@ def run(script: str, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.extended
 @needs_triton
 @pytest.mark.slow
 @pytest.mark.process

@@ -195,6 +195,7 @@ class TestDepth:
             losses.append(run.telemetry().series("loss")[1])
         assert losses[0] == losses[1]
 
+    @pytest.mark.extended
     @pytest.mark.usefixtures("graphs_alone")
     def test_compiled_layers_compute_the_same(self, start: Start) -> None:
         losses = []

@@ -64,6 +64,7 @@ def test_glibc_asks_for_huge_pages_from_its_version_on(
     assert HUGE_PAGES not in heap_settings({})["GLIBC_TUNABLES"]
 
 
+@pytest.mark.extended
 @pytest.mark.skipif("CS_GNU_LIBC_VERSION" not in getattr(os, "confstr_names", ()), reason="not the C library of GNU")
 @pytest.mark.process
 def test_the_heap_of_a_trainer_has_fewer_gaps_than_that_of_other_processes() -> None:

@@ -11,6 +11,7 @@ from workbench import presets
 from workbench.bench.demo import measure
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_gaps_by_seed(learnable: list[str], tmp_path: Path) -> None:
     slow, fast = (preset(5.0).with_assignments(learnable) for preset in (presets.demo_baseline, presets.demo_fast))

@@ -54,6 +54,7 @@ def drag(page: Page, handle: Locator, dx: float, dy: float) -> None:
     page.mouse.up()
 
 
+@pytest.mark.extended
 def test_points_are_moved_by_mouse_and_keyboard(new_page: Open, server: Server, corpus: Path) -> None:
     page = new_page()
     (server.root / "tiny.json").write_text(tiny_recipe(corpus, steps=200).to_json())

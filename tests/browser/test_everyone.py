@@ -113,7 +113,10 @@ SCREENS = {"laptop": (1280, 720), "narrow": (496, 800)}
 # is tight is so where there is little room.
 @pytest.mark.parametrize(
     ("screen", "theme", "rules"),
-    [("laptop", "JupyterLab Light", None), ("narrow", "JupyterLab Dark", COLOURS)],
+    [
+        ("laptop", "JupyterLab Light", None),
+        pytest.param("narrow", "JupyterLab Dark", COLOURS, marks=pytest.mark.extended),
+    ],
     ids=list(SCREENS),
 )
 def test_axe_finds_nothing_serious_and_nothing_sticks_out_or_is_cut(

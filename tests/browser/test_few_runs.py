@@ -38,6 +38,7 @@ _EVERY_WORD = """line => {
 }"""
 
 
+@pytest.mark.extended
 def test_what_a_run_is_at_is_never_called_refused(page: Page, server: Server, corpus: Path, tmp_path: Path) -> None:
     with trained_meanwhile(corpus, tmp_path / "going") as run:
         open_table(page, server, "asked.ipynb", f"Lab(runs_dir={str(tmp_path / 'going')!r})").run(1)
@@ -65,6 +66,7 @@ def test_what_a_run_is_at_is_never_called_refused(page: Page, server: Server, co
         expect(action(page, "Stop")).to_have_attribute("aria-disabled", "true")
 
 
+@pytest.mark.extended
 def test_a_few_runs(page: Page, server: Server, original: RunFolder, tmp_path: Path) -> None:
     """One kernel for all of it: each part has the table of another six runs."""
     parts = (

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.browser
 SENTENCE = "the old lighthouse keeper lit his lamp"
 
 
+@pytest.mark.extended
 def test_a_sentence_is_found_at_its_step_while_the_kernel_is_busy(page: Page, server: Server) -> None:
     texts = [" ".join(CYCLE[(n + k) % 20] for k in range(1, 60)) + f" number {n}" for n in range(300)]
     texts[7] = f"{' '.join(CYCLE)} {SENTENCE} {' '.join(CYCLE[::-1])}"

@@ -58,6 +58,7 @@ def tuning(corpus: Path, tmp_path: Path) -> Tuning:
     return tunings.held(enter_tuning(recipe, "20 min", axes, runs_dir=tmp_path / "runs", rates=RATES, name="smaller"))
 
 
+@pytest.mark.extended
 def test_a_race_a_tuning_and_a_sweep_in_the_lab(
     page: Page, server: Server, race: Race, sweep: Sweep, tuning: Tuning
 ) -> None:

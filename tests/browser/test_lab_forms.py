@@ -23,6 +23,7 @@ MOST_STOPS = 60
 """Of the keyboard, with two axes open: 79 were counted once."""
 
 
+@pytest.mark.extended
 def test_forms(new_page: Open, server: Server, corpus: Path) -> None:
     """One Lab for all of it, in a page of its own: JupyterLab asks about a dead kernel when it likes."""
     page = new_page()

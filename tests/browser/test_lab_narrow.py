@@ -16,6 +16,7 @@ pytestmark = pytest.mark.browser
 SCREENS = {"half": (900, 700), "small": (700, 600)}
 
 
+@pytest.mark.extended
 def test_a_small_window_loses_neither_links_nor_launch(page: Page, server: Server, corpus: Path) -> None:
     open_lab(page, server, corpus)
     notebook, launch = page.locator(".jp-WindowedPanel-outer"), page.locator(".lab-launch")

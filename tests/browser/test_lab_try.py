@@ -19,6 +19,7 @@ from workbench.client.launch import launch
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.extended
 def test_a_sentence_is_asked_pinned_and_seen(page: Page, server: Server, corpus: Path) -> None:
     for objective in ("causal", "masked"):
         recipe = tiny_recipe(corpus, steps=60, name=f"try {objective}")

@@ -2,98 +2,38 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shutil
 import signal
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS, Open
-from tests.browser.lab import open_axes, open_lab
-from tests.browser.looks import expect_curve, still, whole_in
-from tests.browser.servers import Server, find_kernel, jupyterlab
-from tests.browser.steer import stop, trained_meanwhile
+from tests.browser.lab import open_axes
+from tests.browser.looks import expect_curve, still
+from tests.browser.servers import Server, find_kernel
+from tests.browser.steer import stop
+from tests.browser.workbench_tab import (
+    jupyter,
+    lab_of,
+    nothing_lies_over_the_curves,
+    rate,
+    remembered,
+    run,
+    server,
+    session,
+)
 from tests.jupyter.live import run_folder
-from tests.tiny_runs import wait_until
-from workbench import presets
-from workbench.client.fork_point import steps_of
 from workbench.client.run import Run
-from workbench.client.run_list import runs
 from workbench.store.folder import write_json
 from workbench.store.labels import label
 from workbench.store.state import write_state
 from workbench.telemetry.streams import TelemetryWriter
 
+__all__ = ["run", "server"]
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, chromium: str, kernel_template: str) -> Iterator[Server]:
-    """A JupyterLab of its own, whose kernels keep runs in the server's own runs folder, as `make lab` starts it."""
-    home = tmp_path_factory.mktemp("labextension")
-    with jupyterlab(home, home / "notebooks" / "runs", template=kernel_template) as found:
-        yield dataclasses.replace(found, runs=found.root / "runs")
-
-
-@pytest.fixture(scope="module")
-def run(server: Server, corpus: Path) -> Iterator[Run]:
-    """A run that goes on for long; no kernel knows of it."""
-    with trained_meanwhile(corpus, server.runs) as live:
-        yield live
-
-
-# As a page is at first: files on the left, and in the middle what comes when all is closed.
-_EMPTY = """() => {
-    const {shell} = window.jupyterapp;
-    [...shell.widgets("main")].forEach(each => each.dispose());
-    shell.activateById("filebrowser");
-}"""
-
-
-def jupyter(page: Page, server: Server) -> None:
-    """JupyterLab with nothing but its launcher: the one that the page shows already, where it does."""
-    if page.url.startswith(f"{server.url}/lab"):
-        page.evaluate(_EMPTY)
-    else:
-        page.goto(f"{server.url}/lab?reset&token={server.token}")
-    expect(page.locator(".jp-Launcher")).to_be_visible()
-    expect(page.locator(".jp-Launcher")).to_have_count(1)
-
-
-def lab_of(page: Page) -> Locator:
-    """The Lab's tab, all of it there: to take a view away that JupyterLab still loads is an error in its console."""
-    lab = page.locator(".wb-dock-lab:visible")
-    expect(lab.locator(".wb-dock-cover")).to_be_hidden()
-    # The Lab of a kernel that has ended stands there until the next one comes.
-    expect(lab.locator(".lab-ended")).to_have_count(0)
-    expect(lab.locator(".lab-composer")).to_be_visible()
-    expect(lab.locator(".lab-runs .lab-actions").first).to_be_visible()
-    expect(lab.locator(".lab-border")).to_have_count(2)
-    expect(page.locator("#jp-main-statusbar")).to_contain_text("| Idle")
-    return lab
-
-
-def rate(lab: Locator) -> Locator:
-    """The box of the learning rate, of a Lab whose axis of optimizers is open (:func:`open_axes`)."""
-    knob = lab.locator(".lab-knob", has=lab.page.locator("label", has_text=re.compile(r"^\s*lr(\s|$)"))).last
-    return knob.locator("input[type=text]").first
-
-
-def session(server: Server) -> dict[str, Any]:
-    """The one session of the Lab."""
-    (found,) = server.ask("api/sessions")
-    return found
-
-
-def remembered(server: Server, text: str) -> None:
-    """Until JupyterLab has saved its layout, which it does a moment after each change."""
-    wait_until(lambda: text in str(server.ask("lab/api/workspaces/default")), what=f"{text} in the saved layout")
 
 
 def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: Open, server: Server, run: Run) -> None:
@@ -185,6 +125,7 @@ def another_window_has_a_form_of_its_own(page: Page, server: Server, first: Loca
 STEPS = {"amount": 40, "unit": "steps"}
 
 
+@pytest.mark.extended
 def test_a_run_that_has_ended_shows_everything_it_recorded_without_any_kernel(page: Page, server: Server) -> None:
     folder = run_folder(server.runs / "ended-1", "finished", False, name="ended", budget=STEPS)
     writer = TelemetryWriter(folder.telemetry, flush_seconds=60)
@@ -236,16 +177,6 @@ def test_a_run_that_has_ended_shows_everything_it_recorded_without_any_kernel(pa
     expect(monitor.locator(".wb-panel-scalar .wb-area canvas")).to_be_visible()
     for done in (begins, folder):
         shutil.rmtree(done.path)
-
-
-def nothing_lies_over_the_curves(lab: Locator) -> None:
-    """Of a Lab without a kernel; its forms and its table are inert."""
-    expect(lab.locator(".wb-dock-cover")).to_be_hidden()
-    for inert in (".lab-composer", ".lab-runs"):
-        assert lab.locator(inert).first.evaluate("one => Boolean(one.closest('[inert]'))")
-    plot = lab.locator(".lab-watch .u-over").first
-    plot.hover()  # fails where something lies over it
-    assert plot.evaluate("one => !one.closest('[inert]')")
 
 
 def the_palette_names_it(page: Page) -> None:
@@ -310,112 +241,3 @@ def test_runs_of_a_race_stand_under_one_line(page: Page, server: Server, run: Ru
     expect(arms.first).to_contain_text("arm 1")
     for folder in folders:
         shutil.rmtree(folder.path)
-
-
-@pytest.mark.extended
-def test_the_lab_of_a_cell_opens_in_a_tab_too(page: Page, server: Server, corpus: Path, run: Run) -> None:
-    open_lab(page, server, corpus)
-    cell = page.locator(".jp-NotebookPanel")
-    cell.get_by_role("button", name="Open this Lab in a tab").click()
-    lab = lab_of(page)
-    expect(lab.locator(".lab-tab")).to_be_hidden()
-    rate(lab).fill("0.0025")
-    rate(lab).press("Tab")
-    expect(lab.locator(".lab-verdict")).to_contain_text("1 knob changed")
-    # One Lab in two places.
-    page.locator(".lm-TabBar-tab", has_text="lab.ipynb").first.click()
-    expect(rate(cell.locator(".lab-whole"))).to_have_value("0.0025")
-    assert len(server.ask("api/kernels")) == 1
-
-    # Nobody has launched anything yet: the pane says what to do, and has an example.
-    page.locator(".lm-TabBar-tab", has_text="Lab in lab.ipynb").click()
-    lab.get_by_role("button", name="Start a running example").click()
-    expect(lab.locator(".lab-watch .wb-run")).to_have_count(1)
-    expect(lab.locator(".wb-welcome")).to_be_hidden()
-    example = runs(server.runs)[0]
-    assert example.recipe.hash == presets.get(presets.EXAMPLE).hash
-    example.stop()
-
-    # With the page it comes back, and takes a run that is clicked in the side panel: no view of its own opens.
-    remembered(server, "workbench-beside")
-    page.reload()
-    lab = lab_of(page)
-    expect(lab.locator(".lab-watch .wb-run")).to_have_count(1)
-    expect(lab.locator(".lab-line")).to_have_count(2)
-    page.locator(".wb-dock-status").click()
-    page.locator(".wb-dock-panel li", has_text=run.name).click()
-    expect(lab.locator(".lab-watch .wb-run", has_text=run.name)).to_be_visible()
-    expect(lab.locator(f".lab-line[data-run='{run.id}']")).to_be_focused()
-    expect(page.locator(".wb-dock-watch")).to_have_count(0)
-    the_form_of_a_fork_has_half_of_its_column(page, lab, run)
-
-    # Without its kernel it says what to do.
-    server.shut_kernels_down()
-    notice = lab.locator(".lab-ended")
-    expect(notice).to_contain_text("Run the cell of the Lab again")
-    nothing_lies_over_the_curves(lab)
-    notice.get_by_role("button", name="Go to the notebook").click()
-    expect(page.locator(".jp-NotebookPanel")).to_be_visible()
-    expect(page.locator(".wb-dock-lab")).to_have_count(0)
-
-
-def the_form_of_a_fork_has_half_of_its_column(page: Page, lab: Locator, run: Run) -> None:
-    """On a small screen, the side panel beside it."""
-    if not steps_of(run.folder):
-        run.checkpoint()
-        wait_until(lambda: bool(steps_of(run.folder)))
-    page.set_viewport_size({"width": 1280, "height": 720})
-    line = lab.locator(f".lab-line[data-run='{run.id}']")
-    line.get_by_role("checkbox").check()
-    lab.locator(".lab-actions").get_by_role("button", name="Fork…").click()
-    bar = lab.locator(".lab-fork-bar")
-    expect(bar).to_contain_text(f"Fork of {run.name}")
-    expect(bar.get_by_role("combobox")).to_contain_text("(newest)")
-    expect(lab.locator(".lab-source").first).to_be_hidden()
-    page.screenshot(path=RESULTS / "labextension-fork.png")
-    rows = lab.locator(".lab-actions button:visible").evaluate_all("all => all.map((one) => one.offsetTop)")
-    assert len(set(rows)) == 1, f"the actions stand in {len(set(rows))} rows"
-    height = "one => one.getBoundingClientRect().height"
-    form, column = still(
-        page, lambda: [lab.locator(f".lab-{name}").first.evaluate(height) for name in ("middle", "compose")]
-    )
-    assert form >= column / 2, f"{form} of {column} px"
-    assert whole_in(bar.get_by_role("button", name="New run instead"), ".lab-compose")
-    # A fork is not raced; what its verdict says has the place.
-    expect(lab.locator(".lab-race-button")).to_be_hidden()
-    expect(lab.locator(".lab-verdict")).to_contain_text("as run ")
-    content = lab.locator(".lab-verdict .widget-html-content")
-    tall, room = still(
-        page, lambda: [content.evaluate(f"one => one.{name}") for name in ("scrollHeight", "clientHeight")]
-    )
-    assert tall <= room + 3, f"the verdict is cut: {tall} in {room} px"
-    bar.get_by_role("button", name="New run instead").click()
-    expect(bar).to_be_hidden()
-    expect(lab.locator(".lab-source").first).to_be_visible()
-    expect(lab.locator(".lab-race-button")).to_be_visible()
-
-
-def test_the_lab_of_a_cell_is_started_again_with_what_was_composed(
-    new_page: Open, server: Server, corpus: Path
-) -> None:
-    page = new_page()  # JupyterLab asks about a dead kernel when it likes
-    open_lab(page, server, corpus)
-    lab = page.locator(".jp-NotebookPanel .lab-whole")
-    rate(lab).fill("0.0025")
-    rate(lab).press("Tab")
-    expect(lab.locator(".lab-verdict")).to_contain_text("1 knob changed")
-    (kernel,) = server.ask("api/kernels")
-    find_kernel(kernel["id"]).send_signal(signal.SIGKILL)
-    page.add_locator_handler(page.locator(".jp-Dialog button.jp-mod-accept").first, lambda button: button.click())
-    lab.get_by_role("button", name="Start it again").click()
-    expect(lab.locator(".lab-ended")).to_have_count(0)
-    expect(rate(lab)).to_have_value("0.0025")
-    expect(lab.locator(".lab-verdict")).to_contain_text("as it was when the kernel ended")
-    expect(lab.get_by_role("button", name="Launch")).to_be_enabled()
-
-    # A session that the server has forgotten, as one that was started anew has: no kernel says that it ends.
-    (session,) = server.ask("api/sessions")
-    server.ask(f"api/sessions/{session['id']}", "DELETE")
-    lab.get_by_role("button", name="Start it again").click(timeout=60_000)
-    expect(lab.locator(".lab-ended")).to_have_count(0, timeout=60_000)
-    expect(rate(lab)).to_have_value("0.0025")

@@ -202,6 +202,7 @@ def test_a_cell_run_ten_times_leaves_no_memory(new_page: Open, server: Server, r
     assert page.evaluate("globalThis[Symbol.for('workbench widgets')].size") == 1, "its code was loaded once"
 
 
+@pytest.mark.extended
 def test_a_notebook_saved_while_its_run_went_on(page: Page, new_page: Open, server: Server, run: Run) -> None:
     path = server.root / "saved.ipynb"
     notebook, going = saved_live(page, server, run, path.name)

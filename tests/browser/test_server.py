@@ -111,6 +111,7 @@ def test_the_view_moves_while_no_thread_of_the_kernel_can(page: Page, server: Se
     moves(page)
 
 
+@pytest.mark.extended
 def test_of_two_pages_one_steers_and_the_other_may_take_over(
     page: Page, new_page: Open, server: Server, run: Run
 ) -> None:
@@ -147,6 +148,7 @@ def test_of_two_pages_one_steers_and_the_other_may_take_over(
     expect(his.who).to_have_text("")
 
 
+@pytest.mark.extended
 def test_the_view_moves_and_is_steered_after_the_kernel_died(new_page: Open, server: Server, run: Run) -> None:
     page = new_page()  # JupyterLab asks about a dead kernel when it likes
     notebook = open_view(page, server, run, "dead.ipynb", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")

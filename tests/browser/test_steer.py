@@ -38,6 +38,7 @@ def run(server: Server, corpus: Path) -> Iterator[Run]:
         yield live
 
 
+@pytest.mark.extended
 def test_every_verb_through_the_kernel_alone(page: Page, server: Server, run: Run) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404"):
         server.ask(f"workbench/api/telemetry?run=here/{run.id}")
@@ -92,6 +93,7 @@ def test_every_verb_through_the_kernel_alone(page: Page, server: Server, run: Ru
     wait_until(lambda: not read_lease(run.folder).held(), 20, "the run is free")
 
 
+@pytest.mark.extended
 def test_letters_typed_in_the_panel_are_no_commands_of_the_notebook(page: Page, server: Server, run: Run) -> None:
     notebook = open_view(page, server, run, "keys.ipynb")
     cells = notebook.panel.locator(".jp-Cell").count()

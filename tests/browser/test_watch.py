@@ -43,6 +43,7 @@ def long_run(server: Server) -> RunFolder:
     return folder
 
 
+@pytest.mark.extended
 def test_a_long_run(page: Page, server: Server, long_run: RunFolder) -> None:
     """One kernel for all of it."""
     view = shown(page, server, long_run)

@@ -53,6 +53,7 @@ def shown(notebook: Notebook) -> Locator:
     return drawn(notebook.page.locator(".wb-monitor"))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("where", [".wb-run .wb-name", ".wb-panel-loss .wb-readout .wb-parted"], ids=["row", "reading"])
 def test_of_a_name_that_is_cut_what_tells_it_apart_stands(shown: Locator, where: str) -> None:
     hover(shown)
@@ -317,6 +318,7 @@ def csv_of(view: Locator, panel: str) -> tuple[str, list[dict[str, str]]]:
         return offered.value.suggested_filename, list(csv.DictReader(file))
 
 
+@pytest.mark.extended
 def test_it_reads_in_the_dark_too(shown: Locator) -> None:
     page = shown.page
     choose_theme(page, "JupyterLab Dark")

@@ -118,6 +118,7 @@ def test_scores_on_different_texts_are_not_listed_without_a_word(tmp_path: Path)
     assert "scored on 2 different texts" in runs(tmp_path)._repr_html_()
 
 
+@pytest.mark.extended
 def test_a_thousand_runs_take_ten_times_as_long_as_a_hundred(tmp_path: Path) -> None:
     took = {}
     for count in (100, 1000):

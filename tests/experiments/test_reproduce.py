@@ -73,6 +73,7 @@ def finished(recipe: Recipe, root: Path) -> Run:
     return Run(folder)
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_run_is_trained_again_by_papermill(
     corpus: Path, root: Path, tmp_path: Path, notebook: Callable[..., Path]

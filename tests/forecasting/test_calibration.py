@@ -208,6 +208,7 @@ def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path: Path, monkeyp
     assert done == begun * 2
 
 
+@pytest.mark.extended
 @pytest.mark.xdist_group("machine")
 def test_a_machine_is_measured_in_a_process_of_its_own(measured_machine: Rates) -> None:
     rates = measured_machine

@@ -18,7 +18,6 @@ from workbench.choices.choice import registry
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution import MemoryPlan
 from workbench.choices.execution.memory_fit import LOOSE
-from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.forecasting.footprint import COMPILER_BYTES, Footprint, footprint, optimizer_bytes, sizes
 from workbench.forecasting.meta_tensors import ModelSpec, meta_model
 from workbench.forecasting.trace import trace
@@ -71,7 +70,7 @@ def test_a_short_model_tells_the_sizes_of_a_deep_one(architecture: dict[str, Any
     whole, found = meta_model(spec), sizes(spec)
     assert found.parameters == count_parameters(whole)
     assert found.by_layer == tuple(count_parameters(block) for block in whole.backbone.blocks)
-    groups = {group["role"]: group["params"] for group in parameter_groups(whole, 0.0)}
+    groups = {group["role"]: group["params"] for group in whole.parameter_groups(0.0)}
     assert found.vectors == len(groups["vector"])
 
 

@@ -61,6 +61,15 @@ def launched(corpus: Path, root: Path) -> tuple[Run, psutil.Process]:
     return run, psutil.Process(run.state.pid)
 
 
+def asleep(pid: int) -> bool:
+    """True if a process has nothing to do for a second."""
+    for _ in range(10):
+        if psutil.Process(pid).status() != psutil.STATUS_SLEEPING:
+            return False
+        time.sleep(0.1)
+    return True
+
+
 def shown(process: psutil.Process) -> list[str]:
     """Its command without the room that is left for others."""
     return [part for part in process.cmdline() if part]
@@ -107,6 +116,9 @@ def test_a_run_that_has_waited_is_forked_once_its_turn_has_come(
     second, third = (launch(tiny_recipe(corpus, steps=100_000), runs_dir=root, name=name) for name in "bc")
     waiting = [psutil.Process(Launched.read(run.folder).handle["pid"]) for run in (second, third)]
     assert all(each.ppid() == os.getpid() for each in waiting), "what waits must not keep torch in memory"
+    # After its first fork it loads the compiler. Who waits is a process of its own, whose patience `server` has not
+    # raised: on a busy machine it would give up and start anew.
+    wait_until(lambda: asleep(server.pid), 90, "the compiler")
     first.stop()
     wait_until(lambda: second.state.step >= 1, 90, "the first step of the second")
     trainer = psutil.Process(second.state.pid)

@@ -126,6 +126,7 @@ def test_a_forecast_prices_its_mode(second: Recipe, tiny: Recipe) -> None:
     assert forecast(second, rates=RATES) == forecast(tiny, rates=RATES)
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_another_package_brings_an_engine_with_a_process_of_its_own(
     second: Recipe, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -88,6 +88,7 @@ class FaultyDisk:
         self.line, self.full = None, False
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_a_disk_that_fills_up_at_any_write_pauses_the_run(
     tiny: Recipe, live: Live, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.costs import quick_ones
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, train
 from workbench.choices.choice import registry
@@ -78,7 +79,7 @@ def test_modernbert_grows_though_its_first_layer_has_a_norm_less(
     training.step()
 
 
-@pytest.mark.parametrize("model", ["modernbert", "gpt2", "llama"])
+@pytest.mark.parametrize("model", quick_ones(["modernbert", "gpt2", "llama"], "gpt2"))
 def test_it_learns_and_says_what_its_layers_do(tiny: Recipe, live: Live, model: str) -> None:
     run = live(recipe_of(tiny, model).with_(budget="30 steps", **{"optimizer.lr": 1e-2}))
     train(run)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from tests.costs import quick_ones
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import train
 from workbench.choices.choice import registry
@@ -51,7 +52,7 @@ def test_what_was_announced_is_known_after_a_resume_also_of_a_checkpoint_of_befo
     assert Growth(training.assembled, saved={"stage": 0, "shape": None}).state()["shape"] is None
 
 
-@pytest.mark.parametrize("kind", registry("depth"))
+@pytest.mark.parametrize("kind", quick_ones(registry("depth"), "stacking", "progressive_drop"))
 def test_telemetry_has_one_value_for_every_layer_of_the_finished_model(
     kind: str, tiny: Recipe, build: Build, tmp_path: object
 ) -> None:
@@ -75,7 +76,7 @@ def test_telemetry_has_one_value_for_every_layer_of_the_finished_model(
             assert (ran is None) == (state == 3)
 
 
-@pytest.mark.parametrize("kind", registry("depth"))
+@pytest.mark.parametrize("kind", quick_ones(registry("depth"), "stacking", "progressive_drop"))
 def test_flops_follow_the_plan(kind: str, tiny: Recipe, build: Build) -> None:
     """Never more than the finished model at full depth costs, and exactly that where a plan is full."""
     recipe = tiny.with_(architecture={"layers": 4}, depth=kind, objective="causal")
@@ -123,7 +124,7 @@ def test_a_checkpoint_of_either_width_can_be_read(tiny: Recipe, live: Callable[.
     assert evaluate(recipe, made, HeldoutSet.load(run.folder.heldout, made.vocabulary)).loss > 0
 
 
-@pytest.mark.parametrize("kind", registry("depth"))
+@pytest.mark.parametrize("kind", quick_ones(registry("depth"), "stacking", "progressive_drop"))
 def test_compiling_ahead_leaves_no_trace_whatever_is_to_come(kind: str, tiny: Recipe, build: Build) -> None:
     recipe = tiny.with_(architecture={"layers": 4}, depth=kind)
     warm, cold = build(recipe), build(recipe)
@@ -170,7 +171,7 @@ def test_stages_that_have_begun_cannot_be_turned(kind: str, tiny: Recipe) -> Non
     assert paths == (own if len(recipe.depth.starts()) == 1 else set())
 
 
-@pytest.mark.parametrize("kind", registry("depth"))
+@pytest.mark.parametrize("kind", quick_ones(registry("depth"), "stacking", "progressive_drop"))
 def test_accumulation_gives_the_whole_batchs_gradients(kind: str, tiny: Recipe, build: Build) -> None:
     """In every stage, for methods whose micro-batches all do the same."""
     recipe = tiny.with_(architecture={"layers": 4, "dropout": 0.0}, depth=kind)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.costs import quick_ones
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, staged, train
 from workbench.base.errors import RecipeError
@@ -56,7 +57,7 @@ def test_a_fork_reads_states_of_another_form(tiny: Recipe, live: Live, before: s
             torch.testing.assert_close(ended.tensors["model"][name], weight, atol=0.02, rtol=0.2)
 
 
-@pytest.mark.parametrize("change", [{}, {"execution.micro_batch_size": 4}, {"optimizer": "lans"}])
+@pytest.mark.parametrize("change", quick_ones([{}, {"execution.micro_batch_size": 4}, {"optimizer": "lans"}], {}))
 def test_losses_with_bf16_weights_follow_those_with_float32(tiny: Recipe, build: Build, change: dict[str, Any]) -> None:
     recipe = tiny.with_(**change).with_(**{"execution.precision": "bf16"})
     losses = []

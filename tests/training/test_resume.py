@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.costs import quick_ones
 from tests.training.conftest import LiveRun
 from workbench.base.cache_folder import cache_folder
 from workbench.base.errors import DataError
@@ -78,7 +79,7 @@ def staged(tiny: Recipe, **changes: object) -> Recipe:
     return tiny.with_(architecture={"layers": 4}, execution={"micro_batch_size": 8}, **changes)
 
 
-@pytest.mark.parametrize("optimizer", registry("optimizer"))
+@pytest.mark.parametrize("optimizer", quick_ones(registry("optimizer"), "adamw", "lans"))
 def test_twenty_steps_equal_ten_and_ten(tiny: Recipe, live: Live, optimizer: str) -> None:
     """With layers that appear, take over weights and state, rest and thaw: whatever state an optimizer has."""
     recipe = staged(tiny, optimizer=optimizer, depth={"kind": "multi_stage", "state": "copy"})
@@ -94,7 +95,7 @@ def test_twenty_steps_equal_ten_and_ten(tiny: Recipe, live: Live, optimizer: str
     assert losses[0] == losses[1]
 
 
-@pytest.mark.parametrize("depth", registry("depth"))
+@pytest.mark.parametrize("depth", quick_ones(registry("depth"), "multi_stage", "grow_width"))
 def test_resume_in_every_stage_and_at_its_boundaries(tiny: Recipe, live: Live, depth: str) -> None:
     """One run, stopped and resumed before, exactly at and after every boundary, ends as the uninterrupted one."""
     recipe = staged(tiny, depth=depth)
@@ -158,7 +159,10 @@ def test_resume_with_kernels_of_the_compiler(tiny: Recipe, live: Live) -> None:
             "batch_rule": {"kind": "as_scheduled", "lr_scaling": "sqrt"},
             "order": {"kind": "curriculum", "pace_tokens": 1500},
         },
-        {"sequence_length": {"kind": "linear", "start": 8, "end": 32}, "tokens_limit": 3000},
+        pytest.param(
+            {"sequence_length": {"kind": "linear", "start": 8, "end": 32}, "tokens_limit": 3000},
+            marks=pytest.mark.extended,
+        ),
         {
             "batch_size": 8,
             "batch_rule": {"kind": "simigrad", "every": 3, "highest": 24, "grow": 1.5, "lr_scaling": "linear"},
@@ -333,7 +337,7 @@ def test_resume_where_columns_do_not_all_see_the_same(tiny: Recipe, live: Live, 
     assert found[0][-1]["scores"][score]["unit"] == "nats"
 
 
-@pytest.mark.parametrize("objective", ["masked", "diffusion"])
+@pytest.mark.parametrize("objective", quick_ones(["masked", "diffusion"], "masked"))
 def test_notes_of_rare_words_resume_bit_for_bit(tiny: Recipe, live: Live, objective: str) -> None:
     """With two micro-batches a step and layers that are dropped; notes are in the checkpoint."""
     notes = {"kind": "rare_words", "fewest": 2, "most": 10_000, "words": 64}

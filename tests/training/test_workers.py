@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tests.choices.optimizers.combine.test_adasum import slow_tree
+from tests.costs import quick_ones
 from tests.forecasting.machine_rates import RATES
 from tests.process_group import ProcessGroup, assert_same_training, trained
 from workbench.base.errors import RecipeError
@@ -64,7 +65,7 @@ def pair() -> Iterator[ProcessGroup]:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("changes", [{}, {"depth": "stacking"}], ids=str)
+@pytest.mark.parametrize("changes", quick_ones([{}, {"depth": "stacking"}], {}), ids=str)
 def test_two_processes_take_the_steps_of_one_and_go_on_in_one(
     pair: ProcessGroup, base: Recipe, changes: dict[str, Any]
 ) -> None:

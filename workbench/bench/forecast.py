@@ -22,7 +22,7 @@ from workbench.base.errors import WorkbenchError
 from workbench.bench.contender import TRAINER, Contender
 from workbench.bench.forecast_cases import STEPS, cases, compare_run, whole_runs
 from workbench.bench.result import ResultsFile
-from workbench.choices.execution.engine import Mode
+from workbench.choices.execution.hardware import Mode
 from workbench.forecasting.calibration import VERSION, measured
 from workbench.forecasting.forecast import forecast
 from workbench.forecasting.rates import Rates

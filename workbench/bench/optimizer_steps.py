@@ -25,7 +25,6 @@ from workbench.bench.result import spread
 from workbench.choices.choice import registry
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.optimizers.layerwise import LayerwiseOptimizer
-from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.ops.remembered import device_name
 from workbench.ops.timing import wait_for
 from workbench.recipes import presets
@@ -56,7 +55,7 @@ def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.op
         parameter.grad = 1e-3 * torch.randn_like(parameter)
     optimizers: dict[str, tuple[torch.optim.Optimizer, float]] = {
         BASELINE: (build_optimizer(recipe.with_(optimizer={"kind": "adamw", "lr": 1e-4}), model, recipe.engine()), 0.0),
-        FOREACH: (torch.optim.AdamW(parameter_groups(model, 0.01), lr=1e-4, foreach=True), 0.0),
+        FOREACH: (torch.optim.AdamW(model.parameter_groups(0.01), lr=1e-4, foreach=True), 0.0),
     }
     for kind in kinds:
         if kind == "adamw":

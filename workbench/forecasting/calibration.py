@@ -27,7 +27,7 @@ from workbench.base.heap_settings import NAMES, heap_settings
 from workbench.choices.architectures.pre_ln import PreLN
 from workbench.choices.choice import registry
 from workbench.choices.execution.attention_probe import attention_benchmark
-from workbench.choices.execution.engine import Mode
+from workbench.choices.execution.hardware import Mode
 from workbench.choices.optimizers.layerwise import layerwise_path
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.forecasting.kernel_rates import kernel_rates

@@ -13,7 +13,7 @@ from workbench.choices.execution import WHOLE, MemoryPlan
 from workbench.choices.execution.low_weights import FEW
 from workbench.choices.execution.memory_fit import LOOSE
 from workbench.choices.objectives.objective import TrainingModel
-from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
+from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.forecasting.meta_tensors import ModelSpec, meta_model
 from workbench.forecasting.operations import Trace
 from workbench.forecasting.trace import shortened
@@ -74,7 +74,7 @@ def sizes(spec: ModelSpec) -> Sizes:
     """The exact numbers of the model that would be built, by role; nothing is allocated."""
     model, times, twins = _short_model(spec)
     roles: dict[str, list[torch.Tensor]] = {"matrix": [], "embedding": [], "vector": []}
-    for group in parameter_groups(model, 0.0):
+    for group in model.parameter_groups(0.0):
         roles[group["role"]] += group["params"]
     matrices: dict[int, int] = {}
     for matrix in roles["matrix"]:
@@ -120,7 +120,7 @@ def optimizer_bytes(choice: OptimizerChoice, spec: ModelSpec, memory: MemoryPlan
     """
     model, times, _ = _short_model(spec)
     averages = sum(4 * times[id(p)] * p.numel() for p in model.parameters()) if choice.average else 0
-    optimizer = choice.build(parameter_groups(model, 0.01), torch.device("meta"))
+    optimizer = choice.build(model.parameter_groups(0.01), torch.device("meta"))
     start = getattr(optimizer, "start", None)
 
     def saved(parameter: torch.Tensor, moments: int) -> int:

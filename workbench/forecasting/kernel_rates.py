@@ -9,7 +9,7 @@ import numpy as np
 
 from workbench.choices.data.tokens import PreparedData, TokenStore, Vocabulary
 from workbench.choices.depth.plan import LayerPlan
-from workbench.choices.execution.engine import Mode
+from workbench.choices.execution.hardware import Mode
 from workbench.forecasting.stopwatch import Reading, Stopwatch, lines
 from workbench.ops.timing import Timing, clock_of, measure, wait_for
 from workbench.recipes.recipe import Recipe

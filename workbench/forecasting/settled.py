@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from workbench.base.errors import RecipeError
-from workbench.choices.execution import SHARE, Engine, MemoryPlan
+from workbench.choices.execution import SHARE, MemoryPlan
+from workbench.choices.execution.foreseen import Foreseen
 from workbench.choices.execution.memory_fit import Kept, fewest_layers, fitting_rows, step_bytes
 from workbench.choices.execution.micro_batches import divisors
 from workbench.forecasting.footprint import sizes, trained_numbers
@@ -27,7 +28,7 @@ class Settled(NamedTuple):
     refusal: str = ""
 
 
-def settled(engine: Engine, spec: ModelSpec, memory_bytes: int) -> Settled:
+def settled(engine: Foreseen, spec: ModelSpec, memory_bytes: int) -> Settled:
     """See :meth:`Engine.fit`.
 
     Args:
@@ -51,7 +52,7 @@ def settled(engine: Engine, spec: ModelSpec, memory_bytes: int) -> Settled:
     return Settled(legal[0] if plan.largest else rows, plan._replace(first=len(kept.blocks)), refusal)
 
 
-def _kept(engine: Engine, spec: ModelSpec) -> Kept:
+def _kept(engine: Foreseen, spec: ModelSpec) -> Kept:
     def of(rows: int) -> tuple[int, list[int]]:
         found = trace(spec, rows, spec.longest, engine.dtype)
         layers = [*(found.layers[sort].kept for sort in found.sorts), found.last.kept]

@@ -16,7 +16,6 @@ from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.engine import Engine
 from workbench.choices.objectives.heldout import HeldoutSet
 from workbench.choices.objectives.objective import Builder, TrainingModel
-from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.choices.progress import Progress
 from workbench.choices.schedules.schedule import at
 from workbench.recipes.recipe import Recipe
@@ -189,4 +188,4 @@ def build_model(recipe: Recipe, architecture: Architecture, vocabulary: Vocabula
 def build_optimizer(recipe: Recipe, model: TrainingModel, engine: Engine) -> torch.optim.Optimizer:
     """A recipe's optimizer over the parameters of ``model``, without any state."""
     start = Progress(step=0, tokens=0, seconds=0.0, budget=recipe.budget)
-    return engine.optimizer(recipe.optimizer, parameter_groups(model, at(recipe.optimizer.weight_decay, start)))
+    return engine.optimizer(recipe.optimizer, model.parameter_groups(at(recipe.optimizer.weight_decay, start)))

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from workbench.base.cache_folder import cache_folder
-from workbench.choices.execution.engine import Engine, Mode
+from workbench.choices.execution.engine import Engine
+from workbench.choices.execution.hardware import Mode
 from workbench.ops.remembered import FOLDER, Benchmark, Contradiction, device_name, recheck, subject_of
 from workbench.ops.timing import Sample, timed
 from workbench.training.measurements import forget_peak

@@ -12,6 +12,7 @@ import torch
 from torch._dynamo.utils import counters
 
 from tests.choices.architectures.packing import VOCABULARY, documents, pack
+from tests.costs import quick_ones
 from workbench.choices.architectures.feed_forward import ACTIVATIONS
 from workbench.choices.architectures.modular import Modular, ModularStack
 from workbench.choices.architectures.post_ln import PostLN
@@ -221,7 +222,7 @@ def test_entropy_of_a_window_is_the_logarithm_of_its_size() -> None:
         assert entropies == pytest.approx([torch.tensor(float(length)).log().item(), expected, expected], rel=1e-5)
 
 
-@pytest.mark.parametrize("positions", ["rope", "tupe_r"])
+@pytest.mark.parametrize("positions", quick_ones(["rope", "tupe_r"], "rope"))
 def test_local_and_global_layers_are_two_graphs(positions: str) -> None:
     torch._dynamo.reset()
     counters.clear()

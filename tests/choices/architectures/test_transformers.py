@@ -186,12 +186,12 @@ def test_taps_and_entropy_are_those_of_transformers(family: str, causal: bool, t
 
 
 def test_one_parameter_has_one_name_and_layers_are_the_matrices() -> None:
-    from workbench.choices.optimizers.optimizer import parameter_groups
+    from workbench.ops.parameter_groups import parameter_groups
 
     model = torch.nn.Module()
     model.backbone = build("gpt2", True)
     model.head = model.backbone.head[0]
-    groups = parameter_groups(model, 0.01)
+    groups = parameter_groups(model, 0.01, [model.backbone.blocks])
     names = [name for group in groups for name in group["names"]]
     assert len(names) == len(set(names)) == len(list(model.parameters()))
     assert {name.split(".")[1] for g in groups if g["role"] == "matrix" for name in g["names"]} == {"blocks"}

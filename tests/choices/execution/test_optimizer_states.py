@@ -21,7 +21,8 @@ from workbench.choices.execution.optimizer_states import (
     encode,
     stored_bytes,
 )
-from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
+from workbench.choices.optimizers.optimizer import OptimizerChoice
+from workbench.ops.parameter_groups import parameter_groups
 from workbench.recipes.recipe import Recipe
 from workbench.training.checkpoint import restore_optimizer
 

@@ -75,6 +75,7 @@ def test_one_graph_gives_what_the_blocks_give(objective: str, counter: CompileCo
     assert counter.frame_count == 1
 
 
+@pytest.mark.extended
 def test_a_rate_that_moves_costs_one_more_graph(counter: CompileCounterWithBackend) -> None:
     recipe = recipe_of(compile_scope="step").with_(
         objective={"mask_rate": {"kind": "linear", "start": 0.6, "end": 0.1}}

@@ -63,6 +63,7 @@ def test_the_loss_equals_the_written_out_formula(kind: str) -> None:
     assert found.item() == pytest.approx(total, rel=1e-5)
 
 
+@pytest.mark.extended
 def test_the_denominator_is_right_on_average() -> None:
     """exp(loss) = Z / exp(label's logit) in expectation, however few words are drawn."""
     head, x = head_of("linear"), torch.randn(1, 8)
@@ -95,6 +96,7 @@ def test_scores_use_all_words_and_training_says_no_accuracy() -> None:
     assert full(batch, PLAN, START).metrics.keys() == {"accuracy"}
 
 
+@pytest.mark.extended
 def test_compiled_equals_eager() -> None:
     torch._dynamo.reset()
     eager, compiled = model_of("masked", 16), model_of("masked", 16)

@@ -146,6 +146,7 @@ def test_the_generator_trains_where_a_plan_freezes_all_else(kind: str) -> None:
     }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", KINDS)
 def test_compiled_equals_eager(kind: str) -> None:
     torch._dynamo.reset()

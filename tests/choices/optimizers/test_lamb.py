@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from workbench.choices.optimizers.lamb import LAMB, Lamb
-from workbench.choices.optimizers.optimizer import parameter_groups
+from workbench.ops.parameter_groups import parameter_groups
 
 SHAPES = ([33, 17], [1], [18011], [3, 5, 7], [150, 270], [])
 SETTINGS: dict[str, Any] = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-6}

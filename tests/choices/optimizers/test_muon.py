@@ -8,9 +8,9 @@ from torch import nn
 
 from tests.choices.optimizers.steps import assert_equals, parameters, walk
 from workbench.choices.optimizers.muon import Muon, MuonOptimizer, orthogonalise
-from workbench.choices.optimizers.optimizer import parameter_groups
 from workbench.choices.progress import Budget, Progress
 from workbench.choices.schedules import Linear
+from workbench.ops.parameter_groups import parameter_groups
 
 CPU = torch.device("cpu")
 MATRICES = ((64, 64), (33, 17), (17, 33), (129, 40), (8, 300), (2, 2), (33, 17))

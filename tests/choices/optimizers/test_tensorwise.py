@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from tests.choices.optimizers.steps import parameters, walk
 from workbench.choices.choice import registry
-from workbench.choices.optimizers.optimizer import OptimizerChoice, parameter_groups
+from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.optimizers.tensorwise import BLOCK, TensorwiseOptimizer, pieces
+from workbench.ops.parameter_groups import parameter_groups
 
 CPU = torch.device("cpu")
 SHAPES = ((33, 17), (17,), (5, 3, 2), (60, 600))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tests.forecasting.machine_rates import RATES
 from workbench.base.errors import WorkbenchError
-from workbench.choices.execution.engine import Mode
+from workbench.choices.execution.hardware import Mode
 from workbench.forecasting import calibration
 from workbench.jupyter.compose.forecast_panel import ForecastPanel
 

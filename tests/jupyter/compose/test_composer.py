@@ -11,6 +11,7 @@ from pathlib import Path
 import ipywidgets
 import pytest
 
+from tests.costs import quick_ones
 from tests.jupyter.live import run_folder
 from tests.jupyter.messages import hear, say
 from workbench import presets
@@ -305,7 +306,7 @@ def turned(part: Form) -> Iterator[tuple[str, Callable[[], object]]]:
         yield knob.path, partial(setattr, source, "value", value)
 
 
-@pytest.mark.parametrize("name", ["bert_tiny", "lans_two_phase", "simigrad"])
+@pytest.mark.parametrize("name", quick_ones(["bert_tiny", "lans_two_phase", "simigrad"], "bert_tiny"))
 def test_turning_any_knob_answers_in_every_part(composer: Composer, name: str) -> None:
     """A constant, nested phases, a rule of its own: every control there is. Undo leads back from each."""
     composer.presets.value = name

@@ -94,6 +94,7 @@ def test_a_fork_without_a_kernel_is_a_run_of_its_own(server: Server, ended: Run)
     wait_until(lambda: fork.status == "running" and fork.state.step > step)
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_run_that_ended_goes_on_without_a_kernel(server: Server, ended: Run) -> None:
     # In a Python that only the run's folder names: the server has another.

@@ -1,8 +1,9 @@
 """Execution: how the same mathematics is carried out."""
 
 from workbench.choices.execution.auto import Auto
-from workbench.choices.execution.engine import Engine, Mode
+from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.execution import Execution, Process
+from workbench.choices.execution.hardware import Mode
 from workbench.choices.execution.memory import Memory
 from workbench.choices.execution.memory_fit import SHARE
 from workbench.choices.execution.memory_plan import WHOLE, MemoryPlan

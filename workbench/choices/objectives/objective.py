@@ -21,6 +21,7 @@ from workbench.choices.objectives.preview import START, Preview, Shown, row_of
 from workbench.choices.objectives.reference import Reference
 from workbench.choices.progress import Progress
 from workbench.ops.attention import Sight
+from workbench.ops.parameter_groups import parameter_groups
 
 Masks = Literal["built", "by_step", "by_row", "by_pair"]
 
@@ -115,6 +116,11 @@ class TrainingModel(nn.Module):
         that memory, precision and optimizer groups cover them.
         """
         return {"main": self.backbone}
+
+    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
+        """Return what the optimizer gets: parameters of any shape, by role; those that decay get ``weight_decay``."""
+        hidden = [blocks for stack in self.stacks().values() if (blocks := getattr(stack, "blocks", None)) is not None]
+        return parameter_groups(self, weight_decay, hidden)
 
     def counts(self, batch: Batch, progress: Progress) -> dict[str, int]:
         """Return how many labels each part of the loss has in a batch: known before the forward pass.
