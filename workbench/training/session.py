@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,28 +15,22 @@ from workbench.base.errors import FREE_SPACE, RunError
 from workbench.choices.execution.ranks import Ranks
 from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe
-from workbench.recipes.recipe_hash import recipe_hash
-from workbench.store.evaluations import BITS_PER_BYTE, HELDOUT_LOSS, SCHEMA, point_of, read_evaluations
-from workbench.store.folder import RunFolder, read_json, read_object, write_json
+from workbench.store.evaluations import BITS_PER_BYTE, HELDOUT_LOSS, point_of
+from workbench.store.folder import RunFolder, write_json
 from workbench.store.state import disk_full, fill_reserve, mean_speed, read_state
 from workbench.telemetry.baselines import References
 from workbench.telemetry.profile_table import profile_line
 from workbench.telemetry.streams import TelemetryWriter
 from workbench.training import checkpoint, machine, together
-from workbench.training.assemble import Assembled
-from workbench.training.averaging import average_of
-from workbench.training.evaluate import Evaluation, alike, evaluated, points_passed, points_until
-from workbench.training.forks import as_forked, check_data, done_before
-from workbench.training.growth import enter
-from workbench.training.knob_overrides import KnobOverrides
+from workbench.training.evaluate import Evaluation, evaluated, points_passed
+from workbench.training.forks import done_before
 from workbench.training.loop import Training
-from workbench.training.measurements import counted_from_now, held_gib
 from workbench.training.profiling import profiled
 from workbench.training.recorder import NotFinite
 from workbench.training.requests import Requests
-from workbench.training.restored import begin_with, resumed_checkpoint
+from workbench.training.start import Start
 from workbench.training.status import Status
-from workbench.training.task import RecipeTask, Task, task_of
+from workbench.training.task import RecipeTask, Task
 from workbench.training.warmup import compile_ahead, usual_time
 
 
@@ -57,32 +52,19 @@ class Session:
     ) -> None:
         self.folder, self.status, self.ranks = folder, status, ranks or Ranks()
         self.stop_reason = self.pause_reason = ""
-        self.knob_overrides = KnobOverrides()
         # A full disk must not cost the run: it stands still until there is space.
         self.writer = TelemetryWriter(folder.telemetry, on_full=self.pause)
         checkpoint.remove_leftovers(folder.checkpoints)
-        self.launched = Recipe.load(folder.recipe)
-        # Of the file as it is: the recipe read from it also has fields that came after the run began.
-        self._recipe_hash = recipe_hash(read_object(folder.recipe))
-        self.task = task or task_of(self.launched)
-        self.assembled = self._prepare(resume)
-        self._references = self.task.references(self._say)
-        begin_with(self.folder, self.assembled.model, self.task.fingerprint)
-        saved = self._restore() if resume else None
-        meta = saved.meta if saved else {}
-        # Knobs turned before the checkpoint stay turned; recipe.json stays what was launched.
-        recipe = self.launched.with_(**self.knob_overrides.overrides)
-        tokens, seconds = int(meta.get("tokens", 0)), float(meta.get("seconds", 0.0))
-        progress = Progress(step=saved.step if saved else 0, tokens=tokens, seconds=seconds, budget=recipe.budget)
-        self.environment = self._describe()
-        self.training = Training(
-            recipe, self.assembled, self.writer, progress, self._peak_flops, float(meta.get("useful_flops", 0.0)),
-            meta.get("growth"), meta.get("batch"), meta.get("position"),
-        )  # fmt: skip
-        # Checkpoints from before there were engines hold a loss scale.
-        self.engine.restore(meta.get("engine", meta.get("scaler")) or {})
+        start = Start.of(folder, status, resume, task)
+        self.launched, self.task, self._recipe_hash = start.launched, start.task, start.recipe_hash
+        self.engine, held_before = start.engine(self.ranks)
+        self.assembled, self._references = start.assemble(self.engine)
+        saved, self.knob_overrides = start.restore(self.assembled, self.writer)
+        self.environment = start.describe(self.assembled, self._references, held_before)
+        self.training = self._training(saved.meta if saved else {}, saved.step if saved else 0)
         self.requests = Requests(self)
-        self._evaluations = self._rewind(progress.step if resume else 0)
+        progress = self.training.progress
+        self._evaluations = start.rewind(progress.step if resume else 0, self._references, self.writer)
         # What an earlier attempt has evaluated is not due again.
         self._passed = points_passed(progress)
         # monotonic: a clock that is set must neither stop checkpoints nor rain them.
@@ -152,70 +134,19 @@ class Session:
         self.knob_overrides.turn(path, value, self.training.progress.step, text)
         self.training.change(recipe)
 
-    def _prepare(self, resume: bool) -> Assembled:
-        self.status.stage("preparing data")
-        self.task.prepare(self.folder, resume, self._say)
-        begun = read_json(self.folder.environment) if resume else None
-        if isinstance(begun, dict):
-            check_data(self.folder.id, begun.get("data"), self.task.fingerprint)
-        engine = self.launched.engine()
-        self.engine = (engine.resume(begun) if isinstance(begun, dict) else engine).calibrated(self._say)
-        self.engine.join(self.ranks)
-        self._held_before = held_gib(self.engine.device)
-        self.engine.measure(self.status.stage)
-        self.status.stage("building the model")
-        return self.task.assemble(self.engine)
-
-    def _say(self, line: str) -> None:
-        self.status.prepare(line)
-
-    def _restore(self) -> checkpoint.Checkpoint | None:
-        """Weights, optimizer and turned knobs from the checkpoint that a resume goes on from."""
-        self.status.stage("reading the last checkpoint")
-        if (saved := resumed_checkpoint(self.folder, self.writer)) is None:
-            return None
-        saved = as_forked(self.folder, saved, self.launched, self.task.fingerprint, self.writer)
-        if saved.meta["recipe_hash"] not in (self._recipe_hash, self.launched.hash):
-            raise checkpoint.CheckpointError(
-                f"checkpoint {saved.path.name} was made by recipe {saved.meta['recipe_hash']}, recipe.json now is "
-                f"{self._recipe_hash}; restore recipe.json, or launch the new recipe as a run of its own"
-            )
-        # Checkpoints from before there were stages are of models that never grow.
-        enter(self.launched, self.assembled, saved.meta.get("growth", {}).get("stage", 0))
-        checkpoint.restore_model(self.assembled.model, saved.tensors["model"], saved.meta["tied"])
-        if saved.meta["optimizer"] is not None:
-            checkpoint.restore_optimizer(self.assembled.optimizer, saved.tensors["optimizer"], saved.meta["optimizer"])
-        self.knob_overrides = KnobOverrides.of(saved.meta, back_to=read_state(self.folder).resume_step)
-        self.assembled.average |= average_of(saved, self.engine.device)
-        saved.tensors.clear()  # a second copy would not be free when it is settled what fits
-        # From here on it is the newest.
-        self.status.write(resume_step=None)
-        return saved
-
-    def _describe(self) -> dict[str, Any]:
-        environment = machine.environment(self.engine) | {
-            "data": self.task.fingerprint,
-            "parameters": self.assembled.parameters,
-            **self._references,
-            "compile_seconds": None,
-            **counted_from_now(self.engine.device, self._held_before),
-        }
-        write_json(self.folder.environment, environment)
-        self.status.write(device=", ".join(filter(None, (environment["device"], str(self.ranks)))))
-        return environment
-
-    def _rewind(self, step: int) -> dict[str, Any]:
-        """Drop what an earlier attempt recorded of steps that this one takes again."""
-        found = read_evaluations(self.folder)
-        points = points_until(found.get("points"), step) if step else []
-        self.writer.rewind(step)
-        # Of a run that began before the score was changed: two scores on one curve would look like learning.
-        if points and not alike(found.get("score"), self._references["score"]):
-            points = []
-            self.writer.event(step, "warning", "held-out losses of before were scored otherwise and are left out")
-        evaluations = {"schema": SCHEMA, **self._references, "points": points, "result": None}
-        write_json(self.folder.evaluations, evaluations)
-        return evaluations
+    def _training(self, meta: Mapping[str, Any], step: int) -> Training:
+        """Return the training of what stands here, from what a checkpoint says of its step."""
+        # Knobs turned before the checkpoint stay turned; recipe.json stays what was launched.
+        recipe = self.launched.with_(**self.knob_overrides.overrides)
+        tokens, seconds = int(meta.get("tokens", 0)), float(meta.get("seconds", 0.0))
+        progress = Progress(step=step, tokens=tokens, seconds=seconds, budget=recipe.budget)
+        training = Training(
+            recipe, self.assembled, self.writer, progress, self._peak_flops, float(meta.get("useful_flops", 0.0)),
+            meta.get("growth"), meta.get("batch"), meta.get("position"),
+        )  # fmt: skip
+        # Checkpoints from before there were engines hold a loss scale.
+        self.engine.restore(meta.get("engine", meta.get("scaler")) or {})
+        return training
 
     def _compile(self) -> None:
         step, compiled = self.training.progress.step, self.engine.compiled

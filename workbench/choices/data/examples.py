@@ -104,7 +104,3 @@ class Examples(Data):
             return encode_questions(examples, tokenizer, vocabulary, self.longest, stride)
         targets = np.array([objective.target(each.label) for each in examples])
         return encode_texts(examples, targets, tokenizer, vocabulary, self.longest)
-
-    def named_score(self) -> str:
-        """Return the name of the score by which settings are chosen, ``boolq accuracy``."""
-        return f"{self.task} {self.score}"
