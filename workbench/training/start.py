@@ -28,7 +28,7 @@ from workbench.training.task import Task, task_of
 
 @dataclass(frozen=True)
 class Start:
-    """What is known of an attempt before anything is prepared.
+    """Hold what is known of an attempt before anything is prepared.
 
     Attributes:
         folder: of the run.
