@@ -112,7 +112,7 @@ class Board(BundledWidget):
     def __repr__(self) -> str:
         return board_text(self.found)
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         found = self.found
         still = {"text/html": board_html(found), "text/plain": board_text(found)}
         if not self._live:
@@ -123,6 +123,7 @@ class Board(BundledWidget):
     def close(self) -> None:
         """Stop reading and leave the page."""
         cell_widgets.forget(self)
-        if getattr(self, "_table", None) is not None:
-            self._table.close()
+        table: RunsTable | None = getattr(self, "_table", None)
+        if table is not None:
+            table.close()
         super().close()

@@ -105,7 +105,7 @@ def _disk(name: str, folder: Path, more_gib: float) -> Check:
 
 def _versions() -> Iterator[Check]:
     """Yield Python and the packages whose version decides, against what this package asks for."""
-    asked = importlib.metadata.metadata("workbench").get("Requires-Python", ">=3.11")
+    asked = importlib.metadata.metadata("workbench")["Requires-Python"]
     here = ".".join(map(str, sys.version_info[:3]))
     # Nothing older could have been installed, or have parsed this file.
     yield Check("python", "good", f"{here} (needed: {asked})")
