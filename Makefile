@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 KERNELS := $(VENV)/.kernels
 
-.PHONY: demo test test-all kernels quick test-avx2 test-engines durations lab check lint types fuzz faults bench frontend docs pictures browser compat clean
+.PHONY: demo test test-all kernels quick test-avx2 test-engines durations lab check lint types fuzz faults bench frontend docs packages \
+	audit pictures browser compat clean
 
 demo: $(STAMP)
 	$(BIN)/python -m workbench demo
@@ -78,6 +79,11 @@ frontend:
 docs: $(STAMP)
 	$(BIN)/python -m pip install -q -e '.[docs]' -c constraints.txt
 	$(BIN)/python docs/site.py
+
+# Wheel and sdist of both packages, into out/dist; the kernels against the torch that is installed, hence no isolation.
+packages: $(STAMP)
+	rm -rf out/dist
+	for package in . kernels_ext; do $(BIN)/python -m build --no-isolation --outdir out/dist $$package; done
 
 # Of the cards of depth methods, then of the Lab in every state and the three of the README: minutes on two cores.
 pictures: $(STAMP) browser

@@ -196,10 +196,13 @@ def judge(views: Sequence[RunView]) -> None:
 
 
 def _notebook() -> Path:
-    path = Path(__file__).parents[2] / "notebooks" / REPORT_NOTEBOOK
-    if not path.is_file():
-        raise RunError(f"'{path}' is missing: the demo runs the notebooks of a clone of the repository, not of a wheel")
-    return path
+    # A wheel has the notebooks within the package, a clone beside it.
+    package = Path(__file__).parents[1]
+    places = [folder / "notebooks" / REPORT_NOTEBOOK for folder in (package, package.parent)]
+    for path in places:
+        if path.is_file():
+            return path
+    raise RunError(f"neither '{places[0]}' nor '{places[1]}' is there: install workbench again, or use a whole clone")
 
 
 def _execute(notebook: Path, target: Path, parameters: dict[str, Any]) -> None:

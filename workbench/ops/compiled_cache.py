@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,3 +87,10 @@ def probe_instructions(folder: Path) -> None:
             return
         remember(folder, PROBE, subject, {"instructions": sorted(offered)}, 0.0)
     config.cpp.vec_isa_ok = True
+
+
+def missing_compiler() -> str:
+    """Return the name of the C++ compiler that torch calls on a CPU where it is missing, else an empty text."""
+    # As torch._inductor.config.cpp.cxx says, whose import takes seconds.
+    name = os.environ.get("CXX", "g++")
+    return "" if shutil.which(name) else name or "CXX"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -112,3 +113,19 @@ def test_layouts_reach_the_model_and_the_record() -> None:
     assert {"compiled": "blocks", "head": "all", "padding": "kept"}.items() <= other.described().items()
     assert plain.assumptions() == []
     assert "execution.padding 'kept' is priced as 'removed'" in other.assumptions()[0]
+
+
+def test_without_a_compiler_a_run_trains_eagerly_and_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    engine = native(compile=True)
+    assert not engine.compiled
+    assert "no C++ compiler 'g++'" in engine.findings["warning"]
+    assert any("no C++ compiler" in line for line in engine.assumptions())
+    # One that is named is found wherever it lies.
+    compiler = tmp_path / "c++-99"
+    compiler.write_text("#!/bin/sh\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    assert native(compile=True).compiled
+    assert "compiler" not in native(compile=True).findings.get("warning", "")

@@ -24,7 +24,13 @@ from workbench.choices.objectives.objective import Loss, TrainingModel
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.choices.progress import Progress
 from workbench.ops.attention import ATTENTION
+from workbench.ops.compiled_cache import missing_compiler
 from workbench.ops.packed_attention import PACKED
+
+_EAGER = (
+    "execution.compile is on, but this machine has no C++ compiler '{}': nothing is compiled and steps take "
+    "longer; install one (`apt install g++`, `conda install gxx`), or name another one in $CXX"
+)
 
 
 class Native(SavesMemory):
@@ -165,7 +171,11 @@ class NativeEngine(MemorySavingEngine):
     def __init__(self, recipe: Any) -> None:
         super().__init__(recipe)
         asked: Native = recipe.execution
-        self.precision, self.compiled = asked.precision, asked.compile
+        self.precision = asked.precision
+        # Graphs for a GPU are compiled by Triton, which brings its own.
+        absent = missing_compiler() if asked.compile and self.device.type == "cpu" else ""
+        self.compiled = asked.compile and not absent
+        self._eager = absent and _EAGER.format(absent)
         self.head, self.padding, self.scope = asked.head, asked.padding, asked.compile_scope
         self._whole = None if self.scope == "blocks" else whole_step.WholeStep(captured=self.scope == "graphs")
         self.attentions = tuple(ATTENTION) if asked.attention == "auto" else (asked.attention,)
@@ -182,8 +192,7 @@ class NativeEngine(MemorySavingEngine):
     def assumptions(self) -> list[str]:
         """See :meth:`Engine.assumptions`."""
         found = super().assumptions()
-        if slow := emulated(self.precision, self.device.type):
-            found.append(slow)
+        found += filter(None, (emulated(self.precision, self.device.type), self._eager))
         if self.padding == "kept":
             found.append("execution.padding 'kept' is priced as 'removed': how many rows more depends on the documents")
         if self.attentions[0] in PACKED:
@@ -195,7 +204,7 @@ class NativeEngine(MemorySavingEngine):
     @property
     def findings(self) -> dict[str, str]:
         """See :attr:`Engine.findings`."""
-        slow = emulated(self.precision, self.device.type)
+        slow = "; ".join(filter(None, (emulated(self.precision, self.device.type), self._eager)))
         return super().findings | ({"warning": slow} if slow else {})
 
     def described(self) -> dict[str, Any]:
