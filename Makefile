@@ -85,6 +85,11 @@ packages: $(STAMP)
 	rm -rf out/dist
 	for package in . kernels_ext; do $(BIN)/python -m build --no-isolation --outdir out/dist $$package; done
 
+# Licences, and faults that pip-audit and npm audit know of; what cannot be asked is said.
+audit: $(STAMP)
+	$(BIN)/python -m pip install -q pip-audit || true
+	$(BIN)/python -m tests.packages.audit
+
 # Of the cards of depth methods, then of the Lab in every state and the three of the README: minutes on two cores.
 pictures: $(STAMP) browser
 	$(BIN)/python docs/pictures.py
