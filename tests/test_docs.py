@@ -18,6 +18,8 @@ DOCUMENTS += [
     ROOT / "docs" / "scale.md",
     ROOT / "docs" / "bridges.md",
     ROOT / "docs" / "own_choice.md",
+    ROOT / "docs" / "ci.md",
+    ROOT / "docs" / "threat_model.md",
     ROOT / "LOG.md",
     *sorted((ROOT / "docs" / "log").glob("*.md")),
 ]

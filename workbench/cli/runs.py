@@ -94,11 +94,15 @@ def _checked_knob(run: Run, text: str) -> dict[str, Any]:
 
 
 def watch(options: argparse.Namespace) -> int:
-    """Follow a run until it ends; Ctrl-C only ends the watching.
+    """Follow a run, or the runs of a notebook, until they end; Ctrl-C only ends the watching.
 
     Raises:
         RunFailed: the run failed or is lost.
     """
+    if options.run.endswith(".ipynb"):
+        from workbench.cli.headless import watch as watch_notebook
+
+        return watch_notebook(options)
     run = Run(options.run, options.runs)
     try:
         follow(run)

@@ -279,7 +279,9 @@ def _add_lists(verbs: Any) -> None:
     beside = _verb(verbs, "compare", "comparing:compare", text)
     beside.take("run RUN", "ids or unique prefixes of them, names, or globs ('bert*')", nargs="+")
     beside.take("--report FILE", _PAGE)
-    _run_verb(verbs, "watch", "runs:watch", "follow a run in the terminal; Ctrl-C leaves it running")
+    _run_verb(
+        verbs, "watch", "runs:watch", "follow a run, or those of papermill's out.ipynb; Ctrl-C leaves them running"
+    )
 
 
 def _add_steering(verbs: Any) -> None:
