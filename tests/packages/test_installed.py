@@ -27,7 +27,9 @@ WITHOUT = {
     "ray": ["launch", "--preset", "fast", "--on", "ray"],
 }
 """What asks for an extra that is not there."""
-MODULES = "import importlib.metadata as m; print([n for n, d in m.packages_distributions().items() if {name!r} in d])"
+MODULES = """import importlib.metadata as m
+names = {n: {each.replace("_", "-").lower() for each in d} for n, d in m.packages_distributions().items()}
+print([n for n, d in names.items() if %r in d])"""
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +97,7 @@ def test_each_extra_alone(extra: str, installed: Environment, packages: dict[str
     alone.install(f"workbench[{extra}]", "--find-links", str(packages["workbench.whl"].parent))
     for requirement in PROJECT["optional-dependencies"][extra]:
         (name,) = re.findall(r"^[\w.-]+", requirement)
-        modules = alone.run("python", "-c", MODULES.format(name=name)).stdout.strip()
+        modules = alone.run("python", "-c", MODULES % name.replace("_", "-").lower()).stdout.strip()
         first = next(each for each in re.findall(r"'(\w+)'", modules) if not each.startswith(("_", "test")))
         done = alone.run("python", "-c", f"import workbench, {first}")
         assert done.returncode == 0, f"{requirement}: {done.stderr[-2000:]}"
