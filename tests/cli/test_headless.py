@@ -33,7 +33,7 @@ def test_a_notebook_without_runs_gets_one_sentence(tmp_path: Path, capsys: pytes
     assert f"has ended and names no run of {tmp_path / 'runs'}" in error
     assert len(error.splitlines()) == 1
     assert main(["watch", str(tmp_path / "none.ipynb")]) == 2
-    assert "no notebook at" in capsys.readouterr().err
+    assert "there is no notebook" in capsys.readouterr().err
     (tmp_path / "half.ipynb").write_text('{"cells": [')
     assert main(["watch", str(tmp_path / "half.ipynb")]) == 2
     assert "is no notebook" in capsys.readouterr().err
