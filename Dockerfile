@@ -11,5 +11,5 @@ WORKDIR /srv/workbench
 RUN bash binder/postBuild
 
 # Runs lie in the learner's home, which the hub keeps; notebooks are copied there by the hub's own means, or opened here.
-ENV WORKBENCH_RUNS=/home/jovyan/runs
-WORKDIR /home/jovyan
+ENV WORKBENCH_RUNS=${HOME}/runs
+WORKDIR ${HOME}
