@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from tests.forecasting.machine_rates import RATES
 from workbench import presets
 from workbench.base.errors import WorkbenchError
-from workbench.bench.scale import PUBLISHED, compared, fitted
 from workbench.cli.command import main
 from workbench.forecasting import calibration
 from workbench.forecasting.forecast import forecast
@@ -66,27 +64,6 @@ def test_devices_without_rows_are_refused(recipe: Recipe, devices: int) -> None:
         match="is none; use 1" if devices < 1 else f"{devices} devices cannot share 16 rows; use 1..16, or weak",
     ):
         scaled(recipe, [devices], rates=RATES)
-
-
-def test_published_steps_are_met() -> None:
-    """Each from the others of its kind: half of them within 10%, as docs/measured.md says."""
-    published = json.loads(PUBLISHED.read_text(encoding="utf-8"))
-    found = compared(published)
-    assert len(found) == 15
-    errors = sorted(abs(each["error"]) for each in found)
-    assert statistics.median(errors) < 0.10
-    assert errors[-2] < 0.20
-    assert max(found, key=lambda each: abs(each["error"]))["system"] == "128 x A100"
-
-
-def test_a_fit_finds_what_made_its_points() -> None:
-    cluster = Cluster(8, 250, 22)
-    points = [
-        {"devices": devices, "batch": batch, "per_node": 8, "inside": 250, "between": 22,
-         "step": sum(step_on(devices, batch, 3e-3, 2e-2, 6e8, cluster))}
-        for devices, batch in ((8, 512), (64, 1024), (512, 2048))
-    ]  # fmt: skip
-    assert fitted(points, 6e8) == (pytest.approx(3e-3), pytest.approx(2e-2))
 
 
 def test_the_command_prints_a_row_for_each(

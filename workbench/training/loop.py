@@ -128,7 +128,6 @@ class Training:
             self.engine.step(self.optimizer)
             averaging.follow(self.assembled.average, self.model, self.recipe.optimizer.average, before.step)
             times.mark("optimizer")
-            # After the last mark: no part of the step is blamed for it, though the budget is charged.
             measuring = time.perf_counter()
             layers = self.meter.after(result.plans[-1], batch.parts[-1].to(self.device)) if layered else None
             tokens = before.tokens + batch.tokens
@@ -230,9 +229,7 @@ class Training:
         """
         recipe, data = self.recipe, self.recipe.data
         stage: float = recipe.depth.rate_factor(recipe.architecture.layers, progress)
-        rule: float = data.batch_rule.rate_factor(rows, data.most_rows)
-        rate: float = recipe.optimizer.lr_at(progress)
-        return rate * stage * rule
+        return recipe.optimizer.lr_at(progress) * stage * data.batch_rule.rate_factor(rows, data.most_rows)
 
     def _gradients(self, batch: StepBatch, times: StepTimes, layered: bool) -> Gradients:
         """Forward and backward of every micro-batch; gradients are of the mean over all labels, or over a worker's."""

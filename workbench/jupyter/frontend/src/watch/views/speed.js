@@ -6,6 +6,7 @@ import { axisTitle, faded, faint, helpOf, SMOOTHING, SPEED_SECONDS, STEP_PARTS }
 import { interpolate } from "../series.js";
 import { CurvesView } from "./curves_view.js";
 import { latest, named, ofRun, recentSpeeds, smoothed } from "./pictures.js";
+import { medianOf, waitingNames, waitsOf } from "./waiting.js";
 
 const MODES = [
   ["rate", "tokens/s, MFU"],
@@ -14,7 +15,6 @@ const MODES = [
 ];
 const RANKS = ["ranks", "waiting by process"];
 const TITLES = { rate: "Tokens per second", split: "Time of a step (ms)", memory: "Peak memory (GiB)", ranks: "Waiting for other processes (ms)" };
-const WAITING = "waiting_ms/";
 const WAITING_HELP = "in the step before, beyond the sending itself; 0: all others waited for this process";
 const NAMES = {
   ranks: [],
@@ -134,25 +134,6 @@ export class SpeedView extends CurvesView {
   }
 }
 
-/** Names of what a run says of each of its processes, by number; none where one trains alone. */
-export function waitingNames(run) {
-  const names = [...run.series.keys(), ...(run.others ?? [])].filter((name) => name.startsWith(WAITING));
-  return [...new Set(names)].sort((a, b) => a.slice(WAITING.length) - b.slice(WAITING.length));
-}
-
-/** What each process waited; the one for which all others wait, and the one that waits most, are named. */
-export function waitsOf(run, x, colours) {
-  const lines = waitingNames(run)
-    .map((name, place) => ({ name, place, line: run.line(name, x) }))
-    .filter(({ line }) => line)
-    .map(({ name, place, line }) => ({ ...line, y: smoothed(line, SMOOTHING), smooth: true, name: `process ${name.slice(WAITING.length)}`, stroke: colours.run(place), dash: colours.dash(place), width: 1.8, format: (ms) => `${short(ms)} ms`, median: medianOf(line.y) }));
-  const by = [...lines].sort((a, b) => a.median - b.median);
-  return lines.map((line) => {
-    const word = lines.length < 2 || by[0].median === by.at(-1).median ? "" : line === by[0] ? ", the slowest" : line === by.at(-1) ? ", the fastest" : "";
-    return { ...line, told: `${line.name} waits ${short(line.median)} ms${word}` };
-  });
-}
-
 /** Parts of a step stacked, the topmost first, so that each is drawn below the next. */
 function splitOf(run, x) {
   const parts = STEP_PARTS.map((part) => ({ ...part, line: run.line(`${part.name}_ms`, x) })).filter(({ line }) => line);
@@ -169,10 +150,6 @@ function splitOf(run, x) {
   return lines.reverse();
 }
 
-function medianOf(values) {
-  const sorted = Float64Array.from(values.filter(Number.isFinite)).sort();
-  return sorted.length ? sorted[sorted.length >> 1] : NaN;
-}
 
 function gib(value) {
   return value === null ? "–" : `${short(value)} GiB`;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { waitingNames, waitsOf } from "../../workbench/jupyter/frontend/src/watch/views/speed.js";
+import { waitingNames, waitsOf } from "../../workbench/jupyter/frontend/src/watch/views/waiting.js";
 
 const colours = { run: (place) => `c${place}`, dash: () => [] };
 
