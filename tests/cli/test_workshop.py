@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import nbformat
 import pytest
 
+from tests.documents import ROOT
 from tests.launchers.queue.conftest import queue  # noqa: F401  (the same fixture as for the queue)
 from tests.tiny_runs import tiny_recipe, wait_until
 from workbench.base.errors import RunError
 from workbench.cli.command import main
+from workbench.cli.workshop import RUNNING, SECONDS, WAITING
 from workbench.client.launch import launch
 from workbench.client.run_list import runs
 from workbench.launchers.queue.changes import set_limits
@@ -71,3 +75,15 @@ def test_a_run_trains_no_longer_than_it_may(queue: Queue, corpus: Path, tmp_path
     run.wait(timeout=120)
     assert run.status == "stopped"
     assert "1 s, as long as a run may train" in (run.folder.telemetry / "events.jsonl").read_text()
+
+
+def test_lessons_fit_into_the_limits_of_a_learner() -> None:
+    """70 launches its runs at once, 64 trains for eight of its minutes."""
+
+    def parameter(lesson: str, name: str) -> int:
+        notebook = nbformat.read(ROOT / "notebooks" / f"{lesson}.ipynb", as_version=4)
+        source = next(cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
+        return int(re.search(rf"^{name} = (\d+)", source, re.MULTILINE)[1])  # type: ignore[index]
+
+    assert parameter("70_is_it_real", "runs") <= RUNNING + WAITING
+    assert 8 * parameter("64_minute_eight", "minute") <= SECONDS

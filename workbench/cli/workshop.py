@@ -18,7 +18,7 @@ from workbench.launchers.queue.settings import QueueSettings
 from workbench.store.find import typed
 from workbench.store.folder import runs_root
 
-RUNNING, WAITING, SECONDS, LEARNERS = 1, 5, 180, 20
+RUNNING, WAITING, SECONDS, LEARNERS = 1, 15, 600, 20  # lesson 70 queues twelve, lesson 64 trains for eight minutes
 
 
 def add(verbs: Any, verb: Callable[..., Any]) -> None:
