@@ -1,4 +1,7 @@
-"""``workbench workshop``, ``task``, ``enter`` and ``board``: a machine for a room of learners, and what they do."""
+"""``workbench workshop``, ``task``, ``enter`` and ``board``: a machine for a room of learners, and what they do.
+
+Imported with the command line, so each verb imports what it needs itself.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.base.errors import WorkbenchError
-from workbench.client.run import Run
-from workbench.launchers.queue.changes import set_limits
-from workbench.launchers.queue.settings import QueueSettings
-from workbench.store.find import typed
-from workbench.store.folder import runs_root
+
+if TYPE_CHECKING:
+    from workbench.launchers.queue.settings import QueueSettings
 
 RUNNING, WAITING, SECONDS, LEARNERS = 1, 15, 600, 20  # lesson 70 queues twelve, lesson 64 trains for eight minutes
 
@@ -58,6 +59,8 @@ def workshop(options: argparse.Namespace) -> int:
         WorkbenchError: no such preset, or a limit that makes no sense.
         RunFailed: a preset does not train here.
     """
+    from workbench.launchers.queue.changes import set_limits
+    from workbench.store.folder import runs_root
     from workbench.workshop.machine import check_machine, verdict
     from workbench.workshop.ready import PRESETS, warm_up
 
@@ -104,6 +107,7 @@ def task(options: argparse.Namespace) -> int:
     Raises:
         RunError: a task of that name is there, or budget or text make no sense.
     """
+    from workbench.store.folder import runs_root
     from workbench.workshop.task import new_task, tasks
 
     root = runs_root(options.runs)
@@ -126,6 +130,9 @@ def enter(options: argparse.Namespace) -> int:
     Raises:
         RunError: a rule of the task is broken.
     """
+    from workbench.client.run import Run
+    from workbench.store.find import typed
+
     # By name: it needs torch, which no other verb here should wait for.
     entering = importlib.import_module("workbench.workshop.entering")
     run_id, root = typed(options.run, options.runs)
@@ -138,6 +145,7 @@ def enter(options: argparse.Namespace) -> int:
 def show_board(options: argparse.Namespace) -> int:
     """Print the board."""
     from workbench.client.listing import Listing
+    from workbench.store.folder import runs_root
     from workbench.workshop.board import board
     from workbench.workshop.tables import board_text
 

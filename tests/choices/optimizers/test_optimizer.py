@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
 
+from tests.ops.test_parameter_groups import net
 from workbench.choices.optimizers import AdamW, parameter_groups
 from workbench.choices.progress import Budget, Progress
 from workbench.choices.schedules import Linear, WarmupHoldDecay
-
-
-def net() -> nn.Module:
-    made = nn.Module()
-    made.embedding = nn.Embedding(4, 3)
-    made.norm = nn.LayerNorm(3)
-    made.out = nn.Linear(3, 4)
-    made.out.weight = made.embedding.weight
-    return made
 
 
 @pytest.mark.parametrize("tensor_rate", [False, True])
