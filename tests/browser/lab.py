@@ -8,7 +8,10 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.jupyter import Notebook, write_notebook
+from tests.browser.axe import violations
+from tests.browser.conftest import RESULTS
+from tests.browser.jupyter import Notebook, choose_theme, write_notebook
+from tests.browser.looks import unfit
 from tests.browser.servers import Server
 from tests.tiny_runs import tiny_recipe
 from workbench.recipes.recipe import Recipe
@@ -91,3 +94,18 @@ def watch_first(page: Page) -> Locator:
     expect(monitor).to_be_visible()
     expect(monitor.locator(".wb-place").first).to_contain_text(re.compile(r"[1-9][\d,]* /"))
     return monitor
+
+
+def assert_fit_in_both_themes(page: Page, state: str, picture: str, root: str) -> None:
+    """Take a picture of the Lab in each theme, in which axe finds nothing and nothing sticks out; the dark one stays.
+
+    Args:
+        state: for messages. picture: name of the files. root: the part that axe looks at.
+    """
+    page.screenshot(path=RESULTS / f"{picture}.png")
+    assert violations(page, state, roots=(root,)) == []
+    assert unfit(page) == []
+    choose_theme(page, "JupyterLab Dark")
+    page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
+    page.screenshot(path=RESULTS / f"{picture}-dark.png")
+    assert violations(page, f"{state}, dark", roots=(root,)) == []

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.axe import violations
-from tests.browser.conftest import RESULTS
-from tests.browser.jupyter import Notebook, choose_theme, write_notebook
-from tests.browser.looks import unfit
+from tests.browser.jupyter import Notebook, write_notebook
+from tests.browser.lab import assert_fit_in_both_themes
 from tests.browser.servers import Server
 from tests.tiny_runs import tiny_recipe
 from workbench.client.launch import launch
@@ -52,10 +50,4 @@ def test_a_room_is_seen_and_an_entry_is_opened_and_launched(
     board.get_by_role("button", name="Launch again: tiny of ada").click()
     expect(board.locator(".wb-board-said")).to_contain_text("launched tiny")
     expect(board.locator(".wb-board-room")).to_contain_text("3 owners")
-    page.screenshot(path=RESULTS / "board.png")
-    assert violations(page, "board", roots=(".wb-board",)) == []
-    assert unfit(page) == []
-    choose_theme(page, "JupyterLab Dark")
-    page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
-    page.screenshot(path=RESULTS / "board-dark.png")
-    assert violations(page, "board, dark", roots=(".wb-board",)) == []
+    assert_fit_in_both_themes(page, "board", "board", ".wb-board")

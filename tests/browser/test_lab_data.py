@@ -7,11 +7,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, choose_theme
-from tests.browser.lab import write_lab
-from tests.browser.looks import unfit
+from tests.browser.lab import assert_fit_in_both_themes, write_lab
 from tests.browser.servers import Server
 from tests.corpus import CYCLE
 from tests.seen.test_rows import written
@@ -82,13 +80,7 @@ def test_a_sentence_is_found_at_its_step_while_the_kernel_is_busy(page: Page, se
     expect(panel.get_by_role("table", name="tokenizer on this text")).to_contain_text("tokens per word")
     expect(panel.get_by_role("table", name="most frequent tokens").get_by_role("row")).not_to_have_count(0)
 
-    page.screenshot(path=RESULTS / "lab-data.png")
-    assert violations(page, "data", roots=(".lab-try",)) == []
-    assert unfit(page) == []
-    choose_theme(page, "JupyterLab Dark")
-    page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
-    page.screenshot(path=RESULTS / "lab-data-dark.png")
-    assert violations(page, "data, dark", roots=(".lab-try",)) == []
+    assert_fit_in_both_themes(page, "data", "lab-data", ".lab-try")
     choose_theme(page, "JupyterLab Light")
     page.set_viewport_size({"width": 900, "height": 900})
     assert panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth")

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, choose_theme, write_notebook
-from tests.browser.looks import unfit
+from tests.browser.lab import assert_fit_in_both_themes
 from tests.browser.servers import Server
 from tests.tiny_runs import tiny_recipe
 from workbench.client.launch import launch
@@ -72,13 +71,7 @@ def test_a_sentence_is_asked_pinned_and_seen(page: Page, server: Server, corpus:
     expect(said).to_contain_text("continues no text")
     panel.get_by_role("button", name="Pin", exact=True).click()
     expect(panel.get_by_role("region", name="pinned: the house").locator("tbody tr")).to_have_count(2)
-    page.screenshot(path=RESULTS / "lab-try.png")
-    assert violations(page, "try", roots=(".lab-try",)) == []
-    assert unfit(page) == []
-    choose_theme(page, "JupyterLab Dark")
-    page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
-    page.screenshot(path=RESULTS / "lab-try-dark.png")
-    assert violations(page, "try, dark", roots=(".lab-try",)) == []
+    assert_fit_in_both_themes(page, "try", "lab-try", ".lab-try")
     choose_theme(page, "JupyterLab Light")
 
     panel.get_by_role("button", name="unpin: the house").click()
