@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -189,6 +190,16 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[str], SmallDisk]]:
     for path in mounted:
         # Lazily: a process that a failed test left behind may still be in it.
         subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """What a test's call of a process's main does with signals ends with it; processes inherit an ignored one."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    answer = yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    return answer
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -33,7 +33,7 @@ from workbench.store.state import write_state
 KEYS = {"run", "state", "steps", "tokens", "seconds", "tokens_per_second", "heldout_loss", "unigram_entropy"}
 
 
-@pytest.mark.usefixtures("reports", "handlers")
+@pytest.mark.usefixtures("reports")
 @pytest.mark.process
 def test_train_to_the_end_as_json_and_miss_a_target(
     corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
@@ -70,7 +70,6 @@ def test_train_to_the_end_as_json_and_miss_a_target(
     assert {"model.safetensors", "tokenizer.json", "recipe.json"} <= {path.name for path in target.iterdir()}
 
 
-@pytest.mark.usefixtures("handlers")
 @pytest.mark.process
 def test_train_says_where_the_time_goes(
     corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -161,7 +160,6 @@ def test_an_interrupt_stops_with_a_checkpoint(corpus: Path, root: Path, tmp_path
     assert processes_of(root) == []
 
 
-@pytest.mark.usefixtures("handlers")
 @pytest.mark.process
 def test_several_processes_train_together(
     corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -182,16 +182,11 @@ def test_a_worker_that_ends_on_a_full_disk_says_why(
     disk.fill()
     monkeypatch.setattr(worker, "keep_lock", lambda folder: 0)
     monkeypatch.setattr(worker, "die_with_parent", lambda: None)
-    handlers = [(number, signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT)]
-    try:
-        with run.folder.log.open("w") as log, monkeypatch.context() as patch:
-            patch.setattr(sys, "stderr", log)
-            assert worker.main([str(run.folder.path)]) == 1
-            # What could not be written must not raise when the file is closed either.
-            log.truncate(0)
-    finally:
-        for number, handler in handlers:
-            signal.signal(number, handler)
+    with run.folder.log.open("w") as log, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", log)
+        assert worker.main([str(run.folder.path)]) == 1
+        # What could not be written must not raise when the file is closed either.
+        log.truncate(0)
     assert run.state.status == "failed"
     assert "/dev/null/nowhere.jsonl" in run.state.error
 

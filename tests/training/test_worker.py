@@ -7,7 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -120,12 +120,9 @@ def test_requests_of_a_running_worker(tiny: Recipe, live: Live) -> None:
 
 
 @pytest.fixture
-def here() -> Iterator[Callable[..., int]]:
-    """``here(run)`` -> exit code of a worker that is this process, whose signal handlers are as before, afterwards."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield lambda run, *options: worker.main([str(run.folder.path), *options])
-    for number, handler in before.items():
-        signal.signal(number, handler)
+def here() -> Callable[..., int]:
+    """``here(run)`` -> exit code of a worker that is this process."""
+    return lambda run, *options: worker.main([str(run.folder.path), *options])
 
 
 @pytest.mark.process
