@@ -119,34 +119,14 @@ def accelerate(
         >>> run = accelerate(model, loader, optimizer="lans", budget="2 min")  # doctest: +SKIP
         >>> run.watch()  # doctest: +SKIP
     """
-    check_model(model)
-    _check_free(model)
-    check_loader(loader, "loader")
-    if heldout is not None:
-        check_loader(heldout, "heldout")
-    check_choices(choices, list(inspect.signature(accelerate).parameters)[:-1])
     loss = loss_of_model if loss is None else loss
-    check_loss(loss)
+    check_choices(choices, list(inspect.signature(accelerate).parameters)[:-1])
+    _check_objects(model, loader, heldout, loss)
     if resume is not None:
         said = {**choices, "layers": layers, "budget": budget, "name": name, "notes": notes, "seed": seed}
         return _resumed(resume, runs_dir, said, model, loader, heldout, loss)
-    depth = depth_of(choices.get("depth", "full"))
-    check_width(depth)
-    execution = execution_of(choices.get("execution", {}))
-    budget = budget_of(budget, loader)
-    path, stack = find_stack(model, layers, depth)
-    look = look_at(model, loss, stack, loader, heldout)
-    check_depth(depth, model, loss, path, stack, look)
-    given = Given(model, loader, heldout, loss, stack, look)
-    recipe = Recipe(
-        name=name or type(model).__name__,
-        notes=notes,
-        seed=seed,
-        budget=budget,
-        **_stand_ins(given, path),
-        **{**choices, "depth": depth, "execution": execution, "optimizer": optimizer_of(choices.get("optimizer", {}))},
-    )
-    check_execution(recipe, look)
+    named = {"name": name or type(model).__name__, "notes": notes, "seed": seed, "budget": budget_of(budget, loader)}
+    given, recipe = _composed(model, loader, heldout, loss, layers, named, choices)
 
     def prepare(draft: RunFolder) -> Recipe:
         Launched.here(IN_PROCESS, Path.cwd()).write(draft, {"pid": os.getpid()})
@@ -154,6 +134,43 @@ def accelerate(
 
     folder, lock = create(runs_root(runs_dir), prepare)
     return AcceleratedRun(folder, given)._start(recipe, lock, resume=False)
+
+
+def _check_objects(model: nn.Module, loader: Iterable[Any], heldout: Iterable[Any] | None, loss: LossFunction) -> None:
+    """Refuse objects that cannot be trained with, or a model that is in training."""
+    check_model(model)
+    _check_free(model)
+    check_loader(loader, "loader")
+    if heldout is not None:
+        check_loader(heldout, "heldout")
+    check_loss(loss)
+
+
+def _composed(
+    model: nn.Module,
+    loader: Iterable[Any],
+    heldout: Iterable[Any] | None,
+    loss: LossFunction,
+    layers: str | None,
+    named: Mapping[str, Any],
+    choices: Mapping[str, Any],
+) -> tuple[Given, Recipe]:
+    """Return the user's objects, examined by a first pass, and a recipe that fits them."""
+    depth, execution = depth_of(choices.get("depth", "full")), execution_of(choices.get("execution", {}))
+    check_width(depth)
+    path, stack = find_stack(model, layers, depth)
+    look = look_at(model, loss, stack, loader, heldout)
+    check_depth(depth, model, loss, path, stack, look)
+    given = Given(model, loader, heldout, loss, stack, look)
+    chosen = {
+        **choices,
+        "depth": depth,
+        "execution": execution,
+        "optimizer": optimizer_of(choices.get("optimizer", {})),
+    }
+    recipe = Recipe(**named, **_stand_ins(given, path), **chosen)
+    check_execution(recipe, look)
+    return given, recipe
 
 
 class AcceleratedRun(Run):

@@ -26,7 +26,7 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "workbench")
 
 
 def context(benchmark: str, packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
-    """Where, when and with what a benchmark ran; no host name."""
+    """Return where, when and with what a benchmark ran; no host name."""
     return {
         "benchmark": benchmark,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),

@@ -32,7 +32,7 @@ _ID = re.compile(r"(?<![\w-])\d{8}-\d{6}-[a-z0-9][a-z0-9-]{0,40}-[0-9a-f]{6}-[0-
 
 @dataclass(frozen=True)
 class Headless:
-    """What a notebook says of its runs now.
+    """A notebook's runs, as its outputs tell them now.
 
     Attributes:
         ended: papermill has finished it, or never executed it.

@@ -75,16 +75,8 @@ def launch(
         >>> run = launch(presets.bert_tiny(), runs_dir="runs")  # doctest: +SKIP
         >>> run.wait()["heldout_loss"]  # doctest: +SKIP
     """
-    from workbench.recipes.recipe import check_recipe
-
-    check_recipe(recipe, "launch")
-    recipe.check_whole()
-    recipe.check_text_here()
-    _check_prepared(recipe)
-    recipe = recipe.located()
-    priority = checked_priority(priority)
-    knobs = {} if queue else {"wait": False}
-    launcher = launcher_named(on, **knobs, **({"priority": priority} if priority else {}))
+    recipe = _checked(recipe)
+    launcher = _launcher(on, queue, priority)
     root = runs_root(runs_dir)
     name = unused_name(recipe.name, root) if name is None and run_id is None else name
     if name not in (None, recipe.name):
@@ -94,19 +86,20 @@ def launch(
         check_seconds(recipe.budget)
     start_orphans(root, unless_known=True)
     if say is not None:
-        # Of text that will not be read, above all.
-        for notice in recipe.data.notices():
-            say(f"{notice.path}: {notice.message}")
-        if unread := recipe.data.order.unread(recipe.data.most_tokens(recipe.budget), None):
-            say(f"data.order: {unread}")
+        _say_notices(recipe, say)
     folder, lock = create(root, lambda draft: _with_weights(draft, recipe, initial), run_id, launcher)
     told = None if say is None else lambda line: say(f"{folder.id}: {line}")
     start(folder, lock, launcher, say=told)
     return Run(folder)
 
 
-def _check_prepared(recipe: Recipe) -> None:
-    """Refuse text that cannot be used, or is too short, where it was prepared already; else its trainer does."""
+def _checked(recipe: Recipe) -> Recipe:
+    """Return the recipe with whole paths; text that cannot be used, or is too short, is refused once it is prepared."""
+    from workbench.recipes.recipe import check_recipe
+
+    check_recipe(recipe, "launch")
+    recipe.check_whole()
+    recipe.check_text_here()
     if recipe.objective.reads_text or recipe.data.limited:
         from workbench.choices.data.prepare import is_prepared, prepare
 
@@ -114,6 +107,22 @@ def _check_prepared(recipe: Recipe) -> None:
             prepared = prepare(recipe.data, say=lambda line: None)
             recipe.objective.check_data(prepared)
             recipe.data.check_budget(prepared, recipe)
+    return recipe.located()
+
+
+def _launcher(on: str | Launcher, queue: bool, priority: int) -> Launcher:
+    """Return the launcher, told whether its runs wait and who goes first."""
+    priority = checked_priority(priority)
+    knobs = {} if queue else {"wait": False}
+    return launcher_named(on, **knobs, **({"priority": priority} if priority else {}))
+
+
+def _say_notices(recipe: Recipe, say: Log) -> None:
+    """Say what is to be known of the text: above all, that some of it will not be read."""
+    for notice in recipe.data.notices():
+        say(f"{notice.path}: {notice.message}")
+    if unread := recipe.data.order.unread(recipe.data.most_tokens(recipe.budget), None):
+        say(f"data.order: {unread}")
 
 
 def unused_name(name: str, root: Path) -> str:

@@ -30,7 +30,7 @@ OTHERS_SECONDS = 10.0
 
 
 class GivingWay:
-    """How a run gives way, from its supervisor.
+    """Room that a supervisor makes for others: its run pauses, and goes on later.
 
     Attributes:
         why: it does; empty where it does not.

@@ -37,7 +37,7 @@ GRACE_SECONDS = 5.0
 """For nodes that are told to end."""
 _LONGEST_LINE = 1 << 16
 PACKAGES = ("workbench", "torch", "numpy", "tokenizers")
-"""Of which all nodes need the same version: a run's numbers depend on them."""
+"""Packages of which all nodes need the same version: a run's numbers depend on them."""
 
 
 class NodesError(RunError):
@@ -110,7 +110,7 @@ class Line:
 
     @property
     def lost(self) -> str:
-        """Why the other side cannot be there any more; empty as long as it may."""
+        """Return the reason that the other side cannot be there any more; empty as long as it may."""
         if self.closed:
             return f"{self} has ended or closed its connection"
         if time.monotonic() - self.heard > SILENCE_SECONDS:

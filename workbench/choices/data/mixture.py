@@ -43,7 +43,7 @@ class Part(Choice):
 
     @field_serializer("source")
     def _own_knobs(self, source: Data) -> dict[str, Any]:
-        """What the mixture decides is not written down a second time, where nobody reads it."""
+        """Leave out the knobs that the mixture decides: nobody reads them here."""
         return source.model_dump(mode="json", exclude=_shared(source))
 
     @model_validator(mode="after")

@@ -27,7 +27,7 @@ Weights = Callable[[np.ndarray], np.ndarray]
 
 
 class Quota:
-    """How many of the first n samples come from each part: never more than one per block away from its share.
+    """Samples of each part among the first n: never more than one per block away from its share.
 
     A block of :data:`BLOCK` samples is cut at the running sums of the weights, shifted by a fraction that walks through
     [0, 1) in golden steps; a part gets the whole numbers in its piece, so that over many blocks its share is exact to

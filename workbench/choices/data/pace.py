@@ -1,4 +1,4 @@
-"""How far a reading of the text is, and how long it will take."""
+"""Progress of a reading of the text, and the time that is left."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Shared:
 
 
 class Origins:
-    """What training documents come from, where a corpus says so, kept beside its tokens for people to read."""
+    """Sources of training documents, where a corpus names them, kept beside its tokens for people to read."""
 
     def __init__(self) -> None:
         self._runs: list[tuple[str, int]] = []

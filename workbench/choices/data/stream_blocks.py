@@ -31,7 +31,7 @@ class Number(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a block begins: ``tokens`` of the document stand in blocks before."""
+    """Begin of a block: ``tokens`` of the document stand in blocks before."""
 
     passes: int
     document: int

@@ -27,7 +27,7 @@ _SEPARATORS = ("<|endoftext|>", "<|bos|>", "<|end_of_text|>", "<|begin_of_text|>
 
 
 class TokenPlace(NamedTuple):
-    """Where the ids of a file stand: ``tokens`` of ``dtype`` from byte ``begin`` on."""
+    """Place of the ids in a file: ``tokens`` of ``dtype`` from byte ``begin`` on."""
 
     path: Path
     dtype: np.dtype

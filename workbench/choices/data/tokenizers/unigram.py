@@ -30,7 +30,7 @@ MOST_CHARACTERS = 2_000_000
 """Characters of different words, at most: scripts without spaces have few equal ones."""
 SEEDS_PER_ID = 20
 KEPT_SHARE = 0.75
-"""Of the pieces, in each round."""
+"""Share of the pieces that stay, in each round."""
 _DIGITS = 6
 _SIGNS = rf"[\p{{P}}\p{{S}}&&[^{WORD_START}]]"
 _CUTS = rf"{WORD_START}?(?:[^\s{WORD_START}\p{{P}}\p{{S}}]+|{_SIGNS}+)|{WORD_START}|\s+"

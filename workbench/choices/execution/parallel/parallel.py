@@ -23,7 +23,7 @@ Groups = list[dict[str, Any]]
 
 @dataclass
 class Traffic:
-    """What a process has sent, in bytes, and how long it has waited for others, in seconds, since the last step."""
+    """Bytes that a process has sent, and seconds that it has waited for others, since the last step."""
 
     sent_bytes: float = 0.0
     waited: float = 0.0
@@ -42,7 +42,7 @@ class Traffic:
 
 
 class Exchange:
-    """What the processes of a run exchange in every step; as it stands nothing, which is right for one process.
+    """Exchange between the processes of a run in every step; as it stands none, which is right for one process.
 
     A step calls :meth:`last` before its last backward pass, :meth:`launch` after it, and :meth:`finish` before the
     norm of the gradients is taken.

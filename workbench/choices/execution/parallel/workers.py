@@ -15,7 +15,7 @@ from workbench.choices.execution.parallel.sharding import gather_states
 from workbench.choices.execution.ranks import Ranks
 
 Updates = list[Tensor]
-"""What one worker, or a group of them, adds to the parameters that have a gradient."""
+"""Sums that one worker, or a group of them, adds to the parameters that have a gradient."""
 Pair = Callable[[Updates, Updates], Updates]
 
 
