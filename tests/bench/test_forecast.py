@@ -75,6 +75,7 @@ def test_a_name_that_is_none_is_told_with_those_there_are(tmp_path: Path) -> Non
         bench.main(["--out", str(tmp_path / "forecast.json"), "--only", "slow"])
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_recipe_is_forecast_and_trained(learnable: list[str]) -> None:
     recipe = presets.fast().with_assignments([*learnable, "budget.amount=5"])

@@ -91,6 +91,7 @@ def test_a_schedule_without_warmup_is_left_alone() -> None:
     assert len(rates) == len(set(rates)) >= 3
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_real_runs_are_kept_and_not_repeated(
     learnable: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys

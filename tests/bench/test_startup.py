@@ -18,6 +18,7 @@ def test_each_command_is_timed(tmp_path: Path) -> None:
     assert seconds["import workbench"]["median"] > 0
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_launch_is_timed_to_its_first_point(corpus: Path, tmp_path: Path) -> None:
     seconds, stages = first_point(tiny_recipe(corpus, steps=100_000), tmp_path)

@@ -34,6 +34,7 @@ _FITS = """select => {
 }"""
 
 
+@pytest.mark.extended
 def test_what_decides_is_in_sight(page: Page, server: Server) -> None:
     write_notebook(server.root / "room.ipynb", _CELLS)
     notebook = Notebook(page, server, "room.ipynb")

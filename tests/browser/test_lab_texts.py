@@ -37,7 +37,8 @@ def launched(page: Page, server: Server, before: int) -> Run:
     return runs(server.runs)[0]
 
 
-@pytest.mark.parametrize("way", ["button", pytest.param("keys", marks=pytest.mark.extended)])
+@pytest.mark.extended
+@pytest.mark.parametrize("way", ["button", "keys"])
 def test_what_was_typed_last_is_what_trains(page: Page, server: Server, corpus: Path, way: str) -> None:
     name = f"texts-{way}.ipynb"
     write_lab(server, corpus, name, more=[BUSY])

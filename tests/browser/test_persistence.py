@@ -250,6 +250,7 @@ def test_a_notebook_saved_while_its_run_went_on(page: Page, new_page: Open, serv
         expect_no_broken_widget(reader)
 
 
+@pytest.mark.extended
 def test_a_saved_lab_and_comparison_show_what_they_held(
     page: Page, new_page: Open, server: Server, corpus: Path
 ) -> None:

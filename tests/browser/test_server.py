@@ -57,6 +57,7 @@ def stays_busy(notebook: Notebook) -> None:
     expect(notebook.cell(1).locator(".jp-InputPrompt")).to_have_text("[*]:")
 
 
+@pytest.mark.extended
 def test_a_run_is_steered_resumed_and_forked_while_the_kernel_stands_still(
     page: Page, server: Server, run: Run
 ) -> None:

@@ -47,6 +47,7 @@ def test_papermill_tells_its_end_and_the_runs_folder(tmp_path: Path) -> None:
     assert headless.look(notebook(tmp_path / "plain.ipynb", "1")).ended, "papermill never executed it"
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_run_is_followed_while_papermill_is_in_its_cell(corpus: Path, root: Path, tmp_path: Path) -> None:
     saved = tiny_recipe(corpus, 20_000, "headless").save(tmp_path / "recipe.json")

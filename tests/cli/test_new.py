@@ -40,6 +40,7 @@ def python(command: list[str], path: list[Path], **variables: str) -> str:
     return done.stdout
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_every_kind_is_found_and_passes_its_own_tests(tmp_path: Path) -> None:
     folders = [write(kind, f"my_{kind}", tmp_path) for kind in KINDS]

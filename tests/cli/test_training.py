@@ -160,6 +160,7 @@ def test_an_interrupt_stops_with_a_checkpoint(corpus: Path, root: Path, tmp_path
     assert processes_of(root) == []
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_several_processes_train_together(
     corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

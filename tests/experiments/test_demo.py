@@ -106,6 +106,7 @@ def test_a_failed_run_stops_the_other(recipes, tmp_path, monkeypatch):
     assert sorted(run.status for run in list_runs(tmp_path / "runs")) == ["failed", "stopped"]
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_ctrl_c_stops_both(recipes, tmp_path):
     """A real SIGINT to a real process, as a terminal sends it."""

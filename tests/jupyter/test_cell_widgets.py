@@ -65,6 +65,7 @@ def test_cells_without_ids_close_nothing(kernel: Kernel) -> None:
     assert kernel.value("threads()") == 2
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_pictures_of_ended_runs_leave_nothing_behind_either(kernel: Kernel) -> None:
     kernel.run(

@@ -108,6 +108,7 @@ def test_runs_are_forked_and_know_nothing_of_each_other(
     assert wait_for_supervisors(30)
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_run_that_has_waited_is_forked_once_its_turn_has_come(
     corpus: Path, root: Path, queue: Queue, server: subprocess.Popen[bytes]

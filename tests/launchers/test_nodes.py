@@ -112,7 +112,7 @@ def start(run: Run, number: int, port: int, *more: str) -> subprocess.Popen[byte
 @pytest.mark.parametrize(
     ("victim", "why"),
     [
-        (node.__name__, r"node 1 \(.*\) has ended or closed its connection"),
+        pytest.param(node.__name__, r"node 1 \(.*\) has ended or closed its connection", marks=pytest.mark.extended),
         (TRAINER, r"process 1 of 2 on node 1 \(.*\) was killed \(signal 9, SIGKILL\)"),
     ],
 )

@@ -52,8 +52,8 @@ def test_a_recipe_composes_with_it(second: Recipe, tiny: Recipe) -> None:
     "change",
     [
         {"execution.micro_batch_size": 4},
-        {"optimizer": "sophia"},
-        {"depth": {"kind": "grow_width"}, "architecture": {"heads": 4}},
+        pytest.param({"optimizer": "sophia"}, marks=pytest.mark.extended),
+        pytest.param({"depth": {"kind": "grow_width"}, "architecture": {"heads": 4}}, marks=pytest.mark.extended),
     ],
 )
 def test_training_and_scoring_ask_the_engine_alone(

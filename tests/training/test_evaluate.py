@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.costs import quick_ones
 from tests.training.conftest import LiveRun
 from workbench.choices.data.tokens import Batch, PreparedData, TokenStore
 from workbench.choices.depth.plan import LayerPlan
@@ -91,7 +92,7 @@ def test_a_saved_run_is_evaluated_from_outside(
     assert "it has those of 5, 20" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("objective", ["masked", "causal"])
+@pytest.mark.parametrize("objective", quick_ones(["masked", "causal"], "masked"))
 def test_the_run_folder_is_enough(
     objective: str, tiny: Recipe, live: Callable[[Recipe], LiveRun], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],

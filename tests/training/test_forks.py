@@ -184,6 +184,7 @@ def test_a_run_that_is_no_fork_still_refuses_other_recipes(tiny: Recipe, live: L
         train(fork, resume=True)
 
 
+@pytest.mark.extended
 def test_forks_of_forks(tiny: Recipe, live: Live, forked: Forked) -> None:
     first = live(tiny)
     train(first, stop_at=4)

@@ -124,6 +124,7 @@ def test_a_checkpoint_of_either_width_can_be_read(tiny: Recipe, live: Callable[.
     assert evaluate(recipe, made, HeldoutSet.load(run.folder.heldout, made.vocabulary)).loss > 0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", quick_ones(registry("depth"), "stacking", "progressive_drop"))
 def test_compiling_ahead_leaves_no_trace_whatever_is_to_come(kind: str, tiny: Recipe, build: Build) -> None:
     recipe = tiny.with_(architecture={"layers": 4}, depth=kind)

@@ -40,7 +40,14 @@ def test_states_in_8_bits_resume_bit_for_bit(tiny: Recipe, live: Live, optimizer
     assert {t.dtype for name, t in moments.items() if "up" in name} == {torch.int8}
 
 
-@pytest.mark.parametrize(("before", "after"), [("8bit", "fp32"), ("fp32", "8bit"), ("8bit", "8bit")])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("fp32", "8bit"),
+        pytest.param("8bit", "fp32", marks=pytest.mark.extended),
+        pytest.param("8bit", "8bit", marks=pytest.mark.extended),
+    ],
+)
 def test_a_fork_reads_states_of_another_form(tiny: Recipe, live: Live, before: str, after: str) -> None:
     recipe = tiny.with_(**{"execution.optimizer_states": before})
     whole, parent, forked = live(recipe), live(recipe), live(recipe)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.costs import quick_ones
 from workbench.recipes.recipe import Recipe
 from workbench.training import checkpoint
 from workbench.training.evaluate import evaluate
@@ -74,7 +75,9 @@ def test_training_goes_on_from_a_checkpoint_bit_for_bit(
     assert all(map(torch.equal, weights(whole), weights(again)))
 
 
-@pytest.mark.parametrize("depth", ["progressive_drop", "stacking", "multi_stage", "freeze"])
+@pytest.mark.parametrize(
+    "depth", quick_ones(["progressive_drop", "stacking", "multi_stage", "freeze"], "progressive_drop", "multi_stage")
+)
 def test_depth_methods_act_on_the_main_network_alone(depth: str, two: Callable[..., Training]) -> None:
     """The generator has all its layers from the first step, and every one of them trains in every step."""
     training = two("replaced_token", architecture={"layers": 4, "final_norm": True}, depth=depth, budget="20 steps")

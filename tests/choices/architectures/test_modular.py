@@ -222,6 +222,7 @@ def test_entropy_of_a_window_is_the_logarithm_of_its_size() -> None:
         assert entropies == pytest.approx([torch.tensor(float(length)).log().item(), expected, expected], rel=1e-5)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("positions", quick_ones(["rope", "tupe_r"], "rope"))
 def test_local_and_global_layers_are_two_graphs(positions: str) -> None:
     torch._dynamo.reset()

@@ -57,6 +57,7 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> CompileCounterWithBackend:
     return counter
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("objective", ["masked", "causal"])
 def test_one_graph_gives_what_the_blocks_give(objective: str, counter: CompileCounterWithBackend) -> None:
     blocks, whole = (recipe_of(**knobs).with_(objective=objective) for knobs in ({}, {"compile_scope": "step"}))

@@ -20,6 +20,7 @@ NOTEBOOK = Path(__file__).parents[3] / "notebooks" / "20_race.ipynb"
 MOST_OUTPUT_BYTES = 300_000
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_regression_fails_it_and_leaves_everything_behind(
     planned: Callable[..., RacePlan], root: Path, tmp_path: Path
