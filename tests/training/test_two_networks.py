@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ import torch
 from torch import Tensor
 
 from tests.costs import quick_ones
+from workbench.choices.data.tokens import Batch
 from workbench.recipes.recipe import Recipe
 from workbench.training import checkpoint
 from workbench.training.evaluate import evaluate
 from workbench.training.loop import Training
+from workbench.training.restored import take_encoder
 
 Build = Callable[..., Training]
 every_kind = pytest.mark.parametrize("kind", ["replaced_token", "meta_controller"])
@@ -73,6 +76,25 @@ def test_training_goes_on_from_a_checkpoint_bit_for_bit(
         for _ in range(3):
             training.step()
     assert all(map(torch.equal, weights(whole), weights(again)))
+
+
+@pytest.mark.parametrize("embeddings", ["shared", "gradient_disentangled"])
+def test_the_main_network_is_taken_for_an_encoder(
+    embeddings: str, two: Callable[..., Training], tmp_path: Path
+) -> None:
+    """A fine-tuning's backbone has one table, whatever that of the main network was the sum of."""
+    training = two("replaced_token", objective={"embeddings": embeddings})
+    for _ in range(3):
+        training.step()
+    tensors, tied = checkpoint.model_tensors(training.model)
+    saved = checkpoint.save(tmp_path, 3, {"model": tensors}, {"tied": tied, "tokens": 0, "seconds": 0.0})
+    other = two("masked").model
+    take_encoder(other, saved)
+    tokens_BT = torch.arange(5, 21)[None]
+    nothing_BT = torch.zeros_like(tokens_BT)
+    batch = Batch(tokens_BT, torch.arange(16)[None], nothing_BT.int(), torch.arange(1))
+    ours, theirs = (model.eval().backbone(tokens_BT, batch, training.plan()) for model in (other, training.model))
+    torch.testing.assert_close(ours, theirs)
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,9 @@ def take_encoder(model: TrainingModel, path: Path) -> None:
     whole |= {alias: whole[name] for alias, name in saved.meta["tied"].items() if name in whole}
     tensors = {name.removeprefix(prefix): tensor for name, tensor in whole.items() if name.startswith(prefix)}
     own = model.backbone.state_dict()
+    # What the main network of two reads is a sum of tables (objectives/two_networks.py, Disentangled).
+    if (difference := tensors.pop("embedding.difference", None)) is not None:
+        tensors["embedding.weight"] = tensors["embedding.weight"] + difference
     # Notes are for pre-training alone.
     tensors = {name: tensor for name, tensor in tensors.items() if name in own or not name.startswith("notebook.")}
     # Tables with a row per position: longer rows than the encoder's keep their own for what lies behind.
