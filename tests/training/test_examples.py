@@ -21,7 +21,7 @@ from workbench.store.evaluations import read_evaluations, scores_by_step
 from workbench.store.folder import RunFolder
 from workbench.training import worker
 from workbench.training.checkpoint import load_latest
-from workbench.training.examples import main
+from workbench.training.examples import ExampleTask, main
 from workbench.training.session import Session
 from workbench.training.status import Status
 
@@ -143,6 +143,22 @@ def _stopped_after(folder: RunFolder, step: int) -> str:
         return session.run()
     finally:
         status.close()
+
+
+def test_scores_during_training_see_every_class_of_labels_that_take_turns(encoder: RunFolder, tmp_path: Path) -> None:
+    path = tmp_path / "turns.jsonl"
+    parts = ["train"] * 20 + ["dev"] * 1200 + ["test"] * 20
+    path.write_text("".join(
+        json.dumps({"split": part, "text": CYCLE[n % 7], "label": "ab"[n % 2]}) + "\n" for n, part in enumerate(parts)
+    ))  # fmt: skip
+    plan = plan_finetuning(str(encoder.path), path, text="text", label="label", rates=[3e-3])
+    folder = RunFolder(tmp_path / "run")
+    folder.path.mkdir()
+    recipe = plan.encoder.put_into(folder, plan.recipe_of(Job("trained", 3e-3, 0)))
+    task = ExampleTask(recipe)
+    task.prepare(folder, False, lambda _line: None)
+    assert len(task._few) == 300
+    assert 0.4 < task._few.targets.mean() < 0.6
 
 
 def test_an_encoder_says_what_it_lacks(encoder: RunFolder) -> None:

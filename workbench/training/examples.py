@@ -125,8 +125,10 @@ class ExampleTask:
         tokenizer, self._vocabulary = known_tokens(folder)
         splits = self._data.splits()
         self._train, self._dev = (self._encoded(splits[name], tokenizer) for name in ("train", "dev"))
-        few = splits["dev"][:: max(1, min(DURING, len(splits["dev"]) // FEWEST))]
-        self._few = self._encoded(few, tokenizer)
+        dev = splits["dev"]
+        # Labels of a file may take turns: every fourth example would be of one class.
+        some = drawn(0, 0, len(dev) // max(1, min(DURING, len(dev) // FEWEST)), len(dev))
+        self._few = self._encoded([dev[place] for place in sorted(some)], tokenizer)
         say(f"{len(splits['train']):,} examples to train on, {len(splits['dev']):,} to choose on, "
             f"{len(splits['test']):,} to test on")  # fmt: skip
         self.fingerprint = {
