@@ -216,6 +216,7 @@ def test_ids_are_those_of_the_runs_tokenizer(tiny: Recipe, live: Live, tmp_path:
     assert [theirs(text)["input_ids"] for text in texts] == [ours.encode(text).ids for text in texts]
     assert theirs(texts[0], texts[3])["input_ids"] == ours.encode(texts[0], texts[3]).ids
     assert set(theirs("amber")) == {"input_ids", "attention_mask"}
+    assert (theirs.bos_token, theirs.eos_token) == ("[CLS]", "[SEP]"), "what lm-evaluation-harness asks for"
     assert len(theirs(" ".join(["amber"] * 99), truncation=True)["input_ids"]) == tiny.data.sequence_length
 
 

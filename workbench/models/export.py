@@ -168,6 +168,8 @@ def frames_documents(tokenizer: Tokenizer, vocabulary: Vocabulary) -> bool:
 def tokenizer_settings(tokenizer: Tokenizer, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
     """``tokenizer_config.json`` for transformers' fast tokenizer: which tokens are special, how long a row may be."""
     special = {name: getattr(vocabulary, name) for name in ("cls", "sep", "mask", "pad", "unk")}
+    # As the model's config says; programs that score models begin a text with the first.
+    special |= {"bos": vocabulary.cls, "eos": vocabulary.sep}
     names = {f"{name}_token": tokenizer.id_to_token(number) for name, number in special.items()}
     # No token types: documents are one segment, and most models take none.
     inputs = ["input_ids", "attention_mask"]

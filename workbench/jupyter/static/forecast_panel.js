@@ -1,2 +1,2 @@
-/* sources sha256:c9595e94c8aca9807358c1edbaccc66bd89de5f757c4798eeba6b4a3f17162b4 */
+/* sources sha256:3768e0aa9206b3c16e8dd5ca913316ca22871a3c9a1c0ead18a3076d70f16f2b */
 var n={render({el:e}){e.hidden=!0}};function i(e){let t,o=r=>t=r;return e.on("change:connected",o),e.set("connected",!0),e.off("change:connected",o),e.set("connected",void 0),t}function c(e){let t=i(e);t?.comm?.on_msg&&t._handle_comm_msg({content:{data:{}}}).catch(()=>{let{_handle_comm_msg:o}=Object.getPrototypeOf(Object.getPrototypeOf(t));t.comm.on_msg(r=>o.call(t,r)),t.comm.send({method:"request_state"})})}function a(e){return typeof e=="function"?()=>a(e()):{...e,initialize(t){return c(t.model),e.initialize?.(t)}}}var u=a(n);export{u as default};

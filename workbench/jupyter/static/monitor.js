@@ -1,4 +1,4 @@
-/* sources sha256:c9595e94c8aca9807358c1edbaccc66bd89de5f757c4798eeba6b4a3f17162b4
+/* sources sha256:3768e0aa9206b3c16e8dd5ca913316ca22871a3c9a1c0ead18a3076d70f16f2b
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)
