@@ -211,6 +211,20 @@ def test_the_newest_checkpoint_comes_whole_or_not(
     assert not (here.checkpoints / "step-5").exists()
 
 
+def test_a_checkpoint_comes_whole_where_nothing_can_be_appended(
+    there: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.store.mirror.PIECE_BYTES", 1000)
+    (there.checkpoints / "step-5").mkdir(parents=True)
+    weights = bytes(range(256)) * 10
+    (there.checkpoints / "step-5" / "weights").write_bytes(weights)
+    bucket = Place(LateLists(), f"/{uuid.uuid4().hex}/{ID}", "s3://bucket")
+    mirror = Mirror(local(there), bucket, checkpoints=True)
+    while mirror.round(as_is):
+        pass
+    assert bucket.read("checkpoints/step-5/weights") == weights
+
+
 @pytest.mark.parametrize(
     ("url", "said"),
     [

@@ -16,6 +16,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -74,17 +75,17 @@ class Place:
         self.fs.pipe_file(aside, data)
         self.fs.mv(aside, self._at(name))
 
-    def append(self, name: str, data: bytes, whole: Callable[[], bytes]) -> None:
-        """Add bytes to the end of a file.
+    def append(self, name: str, data: bytes, start: int, read: Callable[[int, int], bytes]) -> None:
+        """Add bytes to the end of a file, of which ``start`` bytes are here.
 
         Args:
-            whole: gives all bytes of the file, for stores that cannot append.
+            read: gives those from one byte to another, for stores that cannot append: they are written once more.
         """
         try:
             with self.fs.open(self._at(name), "ab") as file:
                 file.write(data)
         except (NotImplementedError, ValueError):
-            self.fs.pipe_file(self._at(name), whole())
+            self.fs.pipe_file(self._at(name), (read(0, start) if start else b"") + data)
 
     def make(self, folder: str) -> None:
         """Make a folder, and those above it."""
@@ -235,8 +236,7 @@ class Mirror:
             # Whoever resumes a run cuts off a line that was not finished.
             piece = piece[: piece.rfind(b"\n") + 1] if end == size else piece
         if piece:
-            total = have + len(piece)
-            self.watchers.append(name, piece, lambda: self.run.read(name, 0, total))
+            self.watchers.append(name, piece, have, partial(self.run.read, name))
         self._lengths[name] = have + len(piece)
         return bool(piece) and end < size
 
@@ -284,7 +284,8 @@ class Mirror:
             start = int(have[to]["size"]) if to in have else 0
             if start < int(info["size"]) or to not in have:
                 end = min(int(info["size"]), start + PIECE_BYTES)
-                self.watchers.append(to, self.run.read(name, start, end) if end > start else b"", lambda: b"")
+                piece = self.run.read(name, start, end) if end > start else b""
+                self.watchers.append(to, piece, start, partial(self.run.read, name))
                 return True
         self.watchers.move(aside, source)
         return False
