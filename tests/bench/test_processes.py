@@ -31,5 +31,4 @@ def test_a_toy_of_it_says_what_it_measured(corpus: Path, tmp_path: Path, capsys:
     found = json.loads(path.read_text())
     assert found["arms"]["two"]["sent_mib"]["median"] == pytest.approx(4 * found["parameters"] / 2**20, rel=0.01)
     assert found["arms"]["one"]["sent_mib"]["median"] == 0
-    assert found["over_plain_ddp"]["median"] > 0
     assert "two processes:" in capsys.readouterr().out

@@ -1,35 +1,72 @@
-"""One of several processes that train a recipe's model as torch's own tutorial does: torchrun and DDP, no telemetry.
+"""Two processes of this machine under torchrun: our steps beside those of torch's own DDP, in turns.
 
-``torchrun --nproc-per-node 2 -m workbench.bench.plain_ddp RECIPE STEPS WARMUP`` prints the median of a step in ms.
+Both train one recipe in the same two processes, one thread each: ours as a run does, with all of its telemetry; plain
+as torch's tutorial does, with ``DistributedDataParallel``, AdamW and nothing else. Blocks of steps alternate, so that a
+neighbour on the machine hits both.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import statistics
+import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from rich.console import Console
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_
 
+from workbench.bench.harness import Bench, Options, in_turn, recipe_of
+from workbench.bench.result import spread
 from workbench.choices.data.prepare import prepare
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.engine import Engine
 from workbench.choices.execution.ranks import Ranks
 from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe
+from workbench.telemetry.streams import TelemetryWriter
 from workbench.training.assemble import assemble
 from workbench.training.batches import StepShape
+from workbench.training.loop import Training
+from workbench.training.warmup import compile_ahead
+
+QUANTILE = 0.2
+"""Quantile of a contender's steps that counts on a shared machine, whose neighbours only ever add time."""
+Block = Callable[[int], list[float]]
+"""Takes so many steps; returns the seconds of each."""
 
 
-def main(path: str, steps: int, warmup: int) -> None:
-    """Train ``warmup`` + ``steps`` steps of the recipe in a file, in float32 or autocast as it says."""
-    recipe, ranks = Recipe.load(Path(path)), Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
-    dist.init_process_group("gloo")
+def ours(recipe: Recipe, ranks: Ranks, folder: Path) -> Block:
+    """Return our blocks of steps; the first process writes telemetry, the others follow it."""
+    engine = recipe.engine()
+    engine.join(ranks)
+    assembled = assemble(recipe, prepare(recipe.data, say=lambda line: None), engine)
+    writer = TelemetryWriter(folder) if ranks.rank == 0 else None
+    training = Training(recipe, assembled, writer, peak_flops=1e12)
+    compile_ahead(training)
+
+    def block(steps: int) -> list[float]:
+        if ranks.rank:
+            ranks.follow(training)
+            return []
+        took = [_timed(training.step) for _ in range(steps)]
+        training.settle()
+        ranks.dismiss()
+        return took
+
+    return block
+
+
+def plain(recipe: Recipe, ranks: Ranks) -> Block:
+    """Return blocks of steps of torch's DDP, on our rows, in float32 or autocast as the recipe says."""
     engine = recipe.engine()
     # Rows are shared as ours are; gradients are DDP's business.
     Engine.join(engine, ranks)
@@ -37,24 +74,78 @@ def main(path: str, steps: int, warmup: int) -> None:
     engine.compile(made.model)
     model = DistributedDataParallel(made.model)
     plan, rows, length = LayerPlan.full(recipe.architecture.layers), recipe.data.most_rows, recipe.data.longest
-    batches, tokens, took = made.steps(), 0, []
-    for step in range(warmup + steps):
-        began = time.perf_counter()
-        progress = Progress(step, tokens, 0.0, recipe.budget)
-        (batch,) = batches.next(tokens, StepShape(rows, length, rows)).parts
+    batches, taken = made.steps(), 0
+
+    def step() -> None:
+        nonlocal taken
+        progress = Progress(taken, taken * rows * length, 0.0, recipe.budget)
+        (batch,) = batches.next(progress.tokens, StepShape(rows, length, rows)).parts
         with engine.autocast():
             loss = model(batch, plan, progress)
         loss.over(made.model.counts(batch, progress)).backward()
         clip_grad_norm_(model.parameters(), recipe.optimizer.clip_norm or float("inf"))
         made.optimizer.step()
         made.optimizer.zero_grad(set_to_none=True)
-        tokens += rows * length
-        took.append(1e3 * (time.perf_counter() - began))
-    batches.close()
-    if ranks.rank == 0:
-        print(statistics.median(took[warmup:]))
+        taken += 1
 
+    return lambda steps: [_timed(step) for _ in range(steps)]
+
+
+def train(recipe: Recipe, rounds: int, steps: int, folder: Path) -> dict[str, list[list[float]]]:
+    """Take turns in this process, one of those that torchrun started; returns seconds by contender, round and step."""
+    ranks = Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+    dist.init_process_group("gloo")
+    blocks = {"ours": ours(recipe, ranks, folder), "plain": plain(recipe, ranks)}
+    took: dict[str, list[list[float]]] = {name: [] for name in blocks}
+    for block in blocks.values():
+        block(steps)
+    for number in range(rounds):
+        for name in in_turn(list(blocks), number):
+            took[name].append(blocks[name](steps))
+    return took
+
+
+def _timed(step: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    step()
+    return time.perf_counter() - began
+
+
+def _measured(options: Options) -> dict[str, Any]:
+    recipe = recipe_of(options)
+    recipe = recipe.with_(
+        budget=f"{(options.rounds + 1) * options.steps} steps",
+        execution={"threads": 1, "micro_batch_size": recipe.data.most_rows},
+    )
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "recipe.json"
+        path.write_text(recipe.to_json(), encoding="utf-8")
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        command = [*torchrun, "-m", "workbench.bench.plain_ddp", str(path), str(options.rounds), str(options.steps)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    took = {name: np.array(seconds) for name, seconds in json.loads(done.stdout.splitlines()[-1]).items()}
+    low = {name: 1e3 * float(np.quantile(seconds_RS, QUANTILE)) for name, seconds_RS in took.items()}
+    pairs = np.median(took["ours"], axis=1) / np.median(took["plain"], axis=1)
+    return {
+        "recipe": recipe.to_dict(), "rounds": options.rounds, "steps": options.steps, "quantile": QUANTILE,
+        "step_ms": low, "undisturbed": low["ours"] / low["plain"], "by_round": spread(pairs.tolist()),
+    }  # fmt: skip
+
+
+def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
+    ms, pairs = result["step_ms"], result["by_round"]
+    console.print(
+        f"ours {ms['ours']:.1f} ms a step, plain torchrun DDP {ms['plain']:.1f} ms, at the {result['quantile']:.0%} of "
+        f"steps that were disturbed least: {result['undisturbed']:.3f}; by round {pairs['median']:.3f} "
+        f"({pairs['min']:.3f} to {pairs['max']:.3f})"
+    )
+
+
+main = Bench("plain_ddp", __doc__, _measured, _show, preset="fast", rounds=12, steps=10).main
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    with tempfile.TemporaryDirectory() as telemetry:
+        found = train(Recipe.load(Path(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3]), Path(telemetry))
+    if os.environ["RANK"] == "0":
+        print(json.dumps(found))

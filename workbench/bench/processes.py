@@ -1,8 +1,7 @@
 """One process beside two on this machine: strong and weak scaling, and how well it was forecast from one.
 
 Each run trains alone, one thread to a process; runs take turns. ``half`` is one process with half the rows: what two
-would take if nothing were sent and they did not disturb each other. ``plain`` is two processes under torchrun with
-torch's ``DistributedDataParallel`` and no telemetry (:mod:`workbench.bench.plain_ddp`): the ratio is of neighbours.
+would take if nothing were sent and they did not disturb each other.
 """
 
 from __future__ import annotations
@@ -73,16 +72,6 @@ def medians(run: Run, skipped: int) -> dict[str, float]:
     return found
 
 
-def plain_ddp(recipe: Recipe, steps: int, warmup: int, folder: Path) -> dict[str, float]:
-    """Return ``step_ms``, the median of two processes under torchrun with torch's own DDP."""
-    path = folder / "recipe.json"
-    path.write_text(recipe.to_json(), encoding="utf-8")
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = [*torchrun, "-m", "workbench.bench.plain_ddp", str(path), str(steps), str(warmup)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    return {"step_ms": float(done.stdout.split()[-1])}
-
-
 def seconds_of_a_sum(numbers: int) -> float:
     """Return the seconds in which two processes of this machine sum so many float32 numbers, the median of twelve."""
     with socket.socket() as free:
@@ -101,19 +90,13 @@ def seconds_of_a_sum(numbers: int) -> float:
 def _measured(options: Options) -> dict[str, Any]:
     recipe = recipe_of(options).with_(budget=f"{options.warmup + options.steps} steps", execution={"scalars_every": 1})
     rivals = arms(recipe)
-    readings: dict[str, list[dict[str, float]]] = {name: [] for name in (*rivals, "plain")}
+    readings: dict[str, list[dict[str, float]]] = {name: [] for name in rivals}
     with tempfile.TemporaryDirectory() as runs:
         for number in range(options.rounds):
             for name in in_turn(list(readings), number):
-                if name == "plain":
-                    reading = plain_ddp(rivals["two"][0], options.steps, options.warmup, Path(runs))
-                else:
-                    run = trained(*rivals[name], Path(runs))
-                    reading = medians(run, options.warmup)
-                readings[name].append(reading)
+                run = trained(*rivals[name], Path(runs))
+                readings[name].append(medians(run, options.warmup))
         parameters = int(run.result.parameters or 0)
-    pairs = zip(readings["two"], readings["plain"], strict=True)
-    over_plain = spread([ours["step_ms"] / theirs["step_ms"] for ours, theirs in pairs])
     found = {
         name: {key: spread([each[key] for each in rounds]) for key in rounds[0]} for name, rounds in readings.items()
     }
@@ -126,7 +109,6 @@ def _measured(options: Options) -> dict[str, Any]:
         "recipe": recipe.to_dict(), "arms": found, "link_gb_per_s": link, "parameters": parameters,
         "strong": step["one"] / step["two"], "weak": step["one"] / step["double"],
         "forecast_ms": forecast, "error": forecast / step["two"] - 1,
-        "over_plain_ddp": over_plain,
     }  # fmt: skip
 
 
@@ -134,15 +116,11 @@ def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
     table = Table("arm", "step, ms", "waited, ms", "sent, MiB")
     for name, arm in result["arms"].items():
         step = arm["step_ms"]
-        others = [f"{arm[key]['median']:.1f}" if key in arm else "" for key in ("waited_ms", "sent_mib")]
+        others = [f"{arm[key]['median']:.1f}" for key in ("waited_ms", "sent_mib")]
         table.add_row(name, f"{step['median']:.1f} ({step['min']:.1f} to {step['max']:.1f})", *others)
     console.print(table)
     console.print(
         f"two processes: {result['strong']:.2f}x at one batch, {result['weak']:.0%} efficient at twice the batch"
-    )
-    plain = result["over_plain_ddp"]
-    console.print(
-        f"two processes take {plain['median']:.3f} of plain torchrun DDP ({plain['min']:.3f} to {plain['max']:.3f})"
     )
     console.print(
         f"forecast of two from half and a link of {result['link_gb_per_s']:.2f} GB/s: {result['forecast_ms']:.1f} ms, "
