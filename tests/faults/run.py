@@ -61,12 +61,12 @@ FAULTS: dict[str, tuple[str, tuple[str, ...]]] = {
          "launchers/test_launcher.py::test_a_launch_that_was_killed_is_lost_after_a_while_and_can_be_resumed"),
     ),
     "folder becomes read-only": (
-        "the run ends and its log says why; it is resumed once the folder can be written to",
-        ("faults/test_faults.py::test_a_folder_that_becomes_read_only_costs_nothing_that_was_saved",),
+        "paused and said; goes on once the folder can be written to, with the same weights and curves",
+        ("faults/test_faults.py::test_a_folder_that_becomes_read_only_pauses_the_run",),
     ),
-    "disk full at every line that writes": (
-        "paused, or failed with the reason before the first step; after space was freed the same weights",
-        ("training/test_failures.py::test_a_disk_that_fills_up_at_any_write_pauses_the_run",),
+    "disk full, or read-only, at every line that writes": (
+        "paused, or failed with the reason before the first step; once it can be written to the same weights",
+        ("training/test_failures.py::test_a_disk_that_refuses_any_write_pauses_the_run",),
     ),
     "disk really full (tmpfs)": (
         "paused and said; checkpoints whole; goes on when there is space",

@@ -11,9 +11,9 @@ import pytest
 
 from tests.training.conftest import LiveRun
 from tests.training.test_resume import assert_same, train
+from workbench.base.errors import FREE_SPACE
 from workbench.recipes.recipe import Recipe
 from workbench.store import control
-from workbench.store.state import actual_status
 from workbench.telemetry.streams import stream_path
 from workbench.training import checkpoint
 
@@ -55,8 +55,8 @@ def test_a_clock_that_jumps_changes_nothing_that_is_trained(tiny: Recipe, live: 
 
 
 @pytest.mark.process
-def test_a_folder_that_becomes_read_only_costs_nothing_that_was_saved(tiny: Recipe, live: Live) -> None:
-    """It cannot even say that it stands still: its log, which is open, says why it ends."""
+def test_a_folder_that_becomes_read_only_pauses_the_run(tiny: Recipe, live: Live) -> None:
+    """Its state says so once it can be written; until then its events do, a file that is open."""
     recipe = tiny.with_(budget={"amount": 100_000, "unit": "steps", "evaluations": 1, "checkpoint_seconds": 0.2})
     whole, run = live(recipe), live(recipe)
     run.fork(before=as_anybody)
@@ -65,24 +65,26 @@ def test_a_folder_that_becomes_read_only_costs_nothing_that_was_saved(tiny: Reci
     for folder in folders:
         folder.chmod(0o555)
     try:
-        assert run.wait(60) == 1
-        assert "Permission denied" in run.log
-        assert actual_status(run.folder) == "lost"
+        run.until(lambda run: any(event["kind"] == "pause" for event in run.telemetry.events))
+        assert "Permission denied" in run.telemetry.events[-1]["text"]
+        assert FREE_SPACE in run.telemetry.events[-1]["text"]
+        saved = checkpoint.load_latest(run.folder.checkpoints)
+        assert saved is not None
+        assert saved.damaged == {}
     finally:
         for folder in folders:
             folder.chmod(0o755)
-    saved = checkpoint.load_latest(run.folder.checkpoints)
-    assert saved is not None
-    assert saved.damaged == {}
-    own = run.fork("--resume").process
-    # What the dead one said last stands there until the new one says something.
-    run.until(lambda run: run.state.pid == own.pid and run.state.status == "running" and run.state.step > saved.step)
+    run.until(lambda run: run.state.status == "paused")
+    step = run.state.step
+    control.send(run.folder, "resume")
+    run.until(lambda run: run.state.status == "running" and run.state.step > step)
     control.send(run.folder, "stop")
     assert run.wait() == 0, run.log
     end = checkpoint.load_latest(run.folder.checkpoints)
     assert end is not None
-    assert end.step > saved.step
+    assert end.step > step
     assert_same(train(whole, stop_at=end.step), end)
+    assert run.telemetry.series("loss") == whole.telemetry.series("loss")
 
 
 @pytest.mark.process

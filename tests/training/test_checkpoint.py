@@ -123,7 +123,7 @@ def test_too_little_space_is_refused_before_anything_is_written(
 ) -> None:
     folder = small_disk("1m").path / "checkpoints"
     checkpoint.save(folder, 1, {"model": {"w": torch.ones(256, 256)}}, META)
-    with pytest.raises(CheckpointError, match="free space there and resume"):
+    with pytest.raises(CheckpointError, match="free space there, or make it writable, and resume"):
         checkpoint.save(folder, 2, {"model": {"w": torch.ones(512, 512)}}, META)
     assert sorted(path.name for path in folder.iterdir()) == ["LATEST", "step-1"]
 

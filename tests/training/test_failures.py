@@ -60,7 +60,8 @@ class FaultyDisk:
         lines: from which the run has written so far: the innermost three of its stack.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, refusal: int) -> None:
+        self.refusal = refusal
         self.lines: dict[Line, None] = {}
         self.line: Line | None = None
         self.full = False
@@ -79,7 +80,7 @@ class FaultyDisk:
                 self.lines[line] = None
             self.full = self.full or line == self.line
             if self.full:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                raise OSError(self.refusal, os.strerror(self.refusal))
             return real(*arguments, **options)
 
         return write
@@ -90,11 +91,16 @@ class FaultyDisk:
 
 @pytest.mark.extended
 @pytest.mark.slow
-def test_a_disk_that_fills_up_at_any_write_pauses_the_run(
-    tiny: Recipe, live: Live, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
+@pytest.mark.parametrize("refusal", [errno.ENOSPC, errno.EROFS])
+def test_a_disk_that_refuses_any_write_pauses_the_run(
+    refusal: int,
+    tiny: Recipe,
+    live: Live,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
 ) -> None:
-    """At every line that writes, in turn; after space was freed and a resume the run ends as if nothing had been."""
-    recipe, disk = tiny.with_(budget=SHORT), FaultyDisk(monkeypatch)
+    """At every line that writes, in turn; once it takes writes again a resumed run ends as if nothing had been."""
+    recipe, disk = tiny.with_(budget=SHORT), FaultyDisk(monkeypatch, refusal)
     whole, said = live(recipe), []
 
     def nap(seconds: float, real: Callable[[float], None] = time.sleep) -> None:
@@ -123,7 +129,7 @@ def test_a_disk_that_fills_up_at_any_write_pauses_the_run(
             disk.free()
         if ended is not None:
             # Before the first step there is nothing to wait for: it fails, and says why.
-            assert "No space left" in str(ended), line
+            assert os.strerror(refusal) in str(ended), line
             assert not run.telemetry.series("loss")[0], line
             continue
         assert_same(straight, resumed)
@@ -132,8 +138,10 @@ def test_a_disk_that_fills_up_at_any_write_pauses_the_run(
         assert run.state.status == "finished", line
         if said:
             standing = said.pop()
-            assert standing.status == "paused", line
-            assert "No space left" in standing.message, line
+            # There is a reserve of space, and none of permission: then the state says so once it can be written.
+            if refusal == errno.ENOSPC:
+                assert standing.status == "paused", line
+                assert os.strerror(refusal) in standing.message, line
             paused += 1
     assert paused > len(lines) // 2, "most are those of a run in training"
 

@@ -18,8 +18,8 @@ _USUAL_NAMES = {
 _EXPLAINED = {"constant": "A constant is linear, from start 1 to end 1"}
 
 
-FREE_SPACE = "free space there and resume the run"
-"""Ends whatever is said of a full disk, by which a run that waits for space is told from one that was paused."""
+FREE_SPACE = "free space there, or make it writable, and resume the run"
+"""Ends whatever is said of a full or read-only disk, by which a run that waits is told from one that was paused."""
 
 
 # A ValueError, so that callers who know nothing of this package still catch bad input the usual way.

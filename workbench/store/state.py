@@ -17,7 +17,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -35,6 +35,9 @@ STALLED = "stalled"
 # A heartbeat comes every second; a slow disk, or a library that keeps Python from running, is no silence yet.
 STALLED_SECONDS = 15.0
 DISK_FULL = "the disk is full"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# A file system that was mounted anew, and a folder whose permissions were changed.
+_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 """With this begins why a run failed for want of space: it may be resumed once there is some."""
 PREPARING = "preparing: "
 """With this begins what a run says while it reads, counts or measures something for the first time."""
@@ -172,7 +175,16 @@ def fill_reserve(folder: RunFolder) -> None:
 
 def disk_full(error: BaseException | None) -> bool:
     """Return True if an error, or what caused it, says that the disk or the user's share of it is full."""
-    while error is not None and not (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+    return _caused_by(error, _FULL)
+
+
+def unwritable(error: BaseException | None) -> bool:
+    """Return True if an error, or what caused it, says that nothing can be written for now: full, or read-only."""
+    return _caused_by(error, _FULL + _READ_ONLY)
+
+
+def _caused_by(error: BaseException | None, numbers: Sequence[int]) -> bool:
+    while error is not None and not (isinstance(error, OSError) and error.errno in numbers):
         error = error.__cause__
     return error is not None
 

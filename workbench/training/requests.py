@@ -12,7 +12,7 @@ from workbench.base.text import plain
 from workbench.recipes.changes import jumps, settable, turned
 from workbench.store import control
 from workbench.store.control import Request
-from workbench.store.state import disk_full
+from workbench.store.state import unwritable
 from workbench.telemetry.profile_table import STEPS
 from workbench.training.stopping import ON_REQUEST
 
@@ -97,7 +97,7 @@ class Requests:
                 control.answer(session.folder, request_id, *outcome)
                 del self._unwritten[request_id]
             except OSError as error:
-                if not disk_full(error):
+                if not unwritable(error):
                     raise
 
     def timed(self, verb: str, work: Callable[[], T]) -> T:

@@ -17,7 +17,7 @@ from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe
 from workbench.store.evaluations import BITS_PER_BYTE, HELDOUT_LOSS, point_of
 from workbench.store.folder import RunFolder, write_json
-from workbench.store.state import disk_full, fill_reserve, mean_speed, read_state
+from workbench.store.state import fill_reserve, mean_speed, read_state, unwritable
 from workbench.telemetry.baselines import References
 from workbench.telemetry.profile_table import profile_line
 from workbench.telemetry.streams import TelemetryWriter
@@ -52,7 +52,7 @@ class Session:
     ) -> None:
         self.folder, self.status, self.ranks = folder, status, ranks or Ranks()
         self.stop_reason = self.pause_reason = ""
-        # A full disk must not cost the run: it stands still until there is space.
+        # A full or read-only disk must not cost the run: it stands still until it can write.
         self.writer = TelemetryWriter(folder.telemetry, on_full=self.pause)
         checkpoint.remove_leftovers(folder.checkpoints)
         start = Start.of(folder, status, resume, task)
@@ -221,7 +221,7 @@ class Session:
         return profile_line(found)
 
     def save(self) -> Path | None:
-        """Checkpoint now. On a full disk: None, and the run stands still until there is space."""
+        """Checkpoint now. On a full or read-only disk: None, and the run stands still until it can write."""
         self.training.settle()
         training, progress = self.training, self.training.progress
         self._saved_at = time.monotonic()
@@ -274,11 +274,11 @@ class Session:
             self.writer.event(step, "resume", "going on")
 
     def _write(self, path: Path, value: Any) -> bool:
-        """Replace a file of the run; False on a full disk: the run stands still until there is space."""
+        """Replace a file of the run; False on a full or read-only disk: the run stands still until it can write."""
         try:
             write_json(path, value)
         except OSError as error:
-            if not disk_full(error):
+            if not unwritable(error):
                 raise
             self.pause(f"{path.name} could not be written ({error}); {FREE_SPACE}")
             return False

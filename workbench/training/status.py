@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.base.json_lines import finite
 from workbench.store.folder import RunFolder
-from workbench.store.state import PREPARING, disk_full, write_state
+from workbench.store.state import PREPARING, unwritable, write_state
 
 if TYPE_CHECKING:
     from workbench.training.loop import Training
@@ -88,15 +88,15 @@ class Status:
     def write(self, **changes: Any) -> None:
         """A transition, made durable (see :func:`workbench.store.state.write_state`).
 
-        On a disk so full that the reserve does not help, the heartbeat writes it as soon as there is space.
+        On a disk so full that the reserve does not help, or read-only, the heartbeat writes it as soon as it can.
 
         Raises:
-            OSError: the folder is gone or cannot be written to.
+            OSError: the folder is gone.
         """
         try:
             self._write(durable=True, **changes)
         except OSError as error:
-            if not disk_full(error):
+            if not unwritable(error):
                 raise
 
     def check_folder(self) -> None:
