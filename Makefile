@@ -90,10 +90,10 @@ audit: $(STAMP)
 	$(BIN)/python -m pip install -q pip-audit || true
 	$(BIN)/python -m tests.packages.audit
 
-# Of the cards of depth methods, then of the Lab in every state and the three of the README: minutes on two cores.
+# Of the cards of depth methods, then of the Lab in every state and those that README and site show: minutes on two cores.
 pictures: $(STAMP) browser
 	$(BIN)/python docs/pictures.py
-	$(BIN)/python docs/screens.py --readme
+	$(BIN)/python docs/screens.py --keep
 
 # The browser test drives Debian's Chromium; anywhere else, any Chromium on the PATH will do.
 browser:

@@ -2,7 +2,7 @@
 
     python docs/screens.py              # all states, into test-results/screens; some minutes on two cores
     python docs/screens.py watch lab    # these
-    python docs/screens.py --readme     # the three of the README as well, into docs/images
+    python docs/screens.py tabs --keep  # those that README and site show as well, into docs/images
 
 To be looked at, one by one, when the page has changed. Needs what the browser tests need (`make browser`).
 """
@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.browser.conftest import CHROMIUM_NAMES, CHROMIUM_OPTIONS  # noqa: E402
 from tests.browser.jupyter import Notebook, choose_theme, write_notebook  # noqa: E402
+from tests.browser.lab import open_axes  # noqa: E402
 from tests.browser.servers import Server, jupyterlab  # noqa: E402
 from tests.corpus import write_corpus  # noqa: E402
 from tests.tiny_runs import tiny_recipe, wait_until  # noqa: E402
@@ -33,6 +35,7 @@ from workbench import presets  # noqa: E402
 from workbench.base.errors import unknown  # noqa: E402
 from workbench.client.launch import launch  # noqa: E402
 from workbench.client.run import Run  # noqa: E402
+from workbench.experiments.race.race import race  # noqa: E402
 from workbench.forecasting.forecast import forecast  # noqa: E402
 from workbench.store.state import FINAL  # noqa: E402
 
@@ -164,13 +167,60 @@ class Studio:
             page.wait_for_timeout(3000)
             self.shoot(page, f"{name}-compare")
 
+    def tabs(self) -> None:
+        """A new user's way: compose, ask two small models, look at their data, read a race's verdict."""
+        small = presets.quickstart().with_(budget="600 steps", execution={"threads": 1})
+        asked = [
+            launch(small.with_(objective=each, name=f"{each} model"), runs_dir=self.server.runs, queue=False, say=None)
+            for each in ("causal", "masked")
+        ]
+        pocket = tiny_recipe(self.corpus, 60, "pocket").with_(objective="causal", optimizer={"lr": 3e-3})
+        arms = {"pocket": pocket, "quadruple rate": pocket.with_(optimizer={"lr": 1.2e-2})}
+        raced = race(arms, "60 steps", 4, name="is the rate too low", runs_dir=self.server.runs, say=None)
+        for each in asked:
+            wait_until(lambda each=each: each.status in FINAL, PATIENCE_SECONDS, f"the end of {each.name}")
+        cell, shape = "import workbench as wb\nwb.Lab(wb.presets.pld())", {"width": 1400, "height": 900}
+        with self.notebook("tabs", cell, viewport=shape) as page:
+            frame, tabs = ".lab-whole", page.get_by_role("tablist", name="curves or questions")
+            page.locator(frame).evaluate("lab => lab.scrollIntoView()")
+            open_axes(page, "Depth", "Optimizer")
+            expect(page.locator(".lab-composer")).not_to_contain_text("Measuring this machine")
+            page.wait_for_timeout(3000)
+            self.shoot(page, "compose", frame)
+            for each in asked:
+                page.locator(".lab-runs .lab-line", has_text=each.name).locator(".lab-mark").click()
+            expect(page.locator(".lab-watch .wb-monitor .wb-run")).to_have_count(2)
+            tabs.get_by_role("tab", name="Try").click()
+            panel = page.get_by_role("tabpanel", name="Try", exact=True)
+            for sentence in ("Return the [MASK] of the list.", "The function returns"):
+                panel.get_by_label("sentence", exact=True).fill(sentence)
+                panel.get_by_label("sentence", exact=True).press("Enter")
+                expect(panel.locator(".lab-try-answer").filter(has_text="at step")).not_to_have_count(0)
+                page.wait_for_timeout(3000)
+                if "[MASK]" in sentence:
+                    panel.get_by_role("button", name="Pin", exact=True).click()
+                    page.wait_for_timeout(3000)
+            self.shoot(page, "try", frame)
+            tabs.get_by_role("tab", name="Data").click()
+            data = page.get_by_role("tabpanel", name="Data", exact=True)
+            data.get_by_label("run or recipe").select_option(label="masked model")
+            expect(data.get_by_role("region", name=re.compile(r"^row \d+$")).first).to_be_visible()
+            page.wait_for_timeout(2000)
+            self.shoot(page, "data", frame)
+            wait_until(lambda: raced.status == "finished", 3 * PATIENCE_SECONDS, "the verdict of the race")
+            page.locator(".lab-runs .lab-together", has_text="is the rate too low").locator(".lab-open").click()
+            expect(page.locator(".lab-experiment .js-plotly-plot .scatterlayer .point").first).to_be_visible()
+            page.wait_for_timeout(3000)
+            self.shoot(page, "race", frame)
 
-def shots(studio: Studio) -> dict[str, Callable[[], None]]:
+
+def shots(studio: Studio, names: Sequence[str]) -> dict[str, Callable[[], None]]:
     """Name -> what takes its pictures; runs in every state first, so that the table shows them all."""
     dark = "JupyterLab Dark"
-    for name in BOTH:
+    for name in BOTH if list(names) != ["tabs"] else ():
         studio.run(name)
     return {
+        "tabs": studio.tabs,
         "watch": lambda: studio.watch("watch", *BOTH, then=dark, progress=0.55),
         "running": lambda: studio.watch("running", "progressive dropping"),
         "mslt": lambda: studio.watch("mslt", "stacking, MSLT"),
@@ -185,19 +235,20 @@ def shots(studio: Studio) -> dict[str, Callable[[], None]]:
     }
 
 
-README = ("lab", "watch", "watch-dark")
+KEPT = ("lab", "watch", "watch-dark", "compose", "try", "data", "race")
+"""Of the README and the site."""
 
 
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="of the pictures; without one, all of them")
-    parser.add_argument("--readme", action="store_true", help=f"copy {', '.join(README)} into docs/images")
+    parser.add_argument("--keep", action="store_true", help=f"copy {', '.join(KEPT)} into docs/images")
     asked = parser.parse_args()
     expect.set_options(timeout=PATIENCE_SECONDS * 1000)
     OUT.mkdir(parents=True, exist_ok=True)
     chromium = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
-    started = time.monotonic()
+    began, started = time.time(), time.monotonic()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, sync_playwright() as playwright:
         home = Path(folder)
         (home / "jupyter").mkdir()
@@ -207,7 +258,7 @@ def main() -> None:
         with jupyterlab(home / "jupyter", home / "runs") as server:
             browser = playwright.chromium.launch(executable_path=chromium, args=[*CHROMIUM_OPTIONS])
             studio = Studio(server, browser, OUT, write_corpus(home / "corpus"))
-            made = shots(studio)
+            made = shots(studio, asked.names)
             for name in asked.names or made:
                 if name not in made:
                     parser.error(unknown("picture", name, made))
@@ -216,8 +267,9 @@ def main() -> None:
                 if run.status not in FINAL:
                     run.stop()
             browser.close()
-    for name in README if asked.readme else ():
-        shutil.copy(OUT / f"{name}.png", IMAGES / f"{name}.png")
+    for name in KEPT if asked.keep else ():
+        if (path := OUT / f"{name}.png").exists() and path.stat().st_mtime > began:
+            shutil.copy(OUT / f"{name}.png", IMAGES / f"{name}.png")
     print(f"{time.monotonic() - started:.0f} s")
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.documents import ROOT, Executed, blocks
+from workbench.cli.verbs import verb_parser
 
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 MEASURED = ROOT / "docs" / "measured.md"
@@ -19,12 +21,19 @@ DOCUMENTS += [
     ROOT / "docs" / "bridges.md",
     ROOT / "docs" / "own_choice.md",
     ROOT / "docs" / "ci.md",
+    ROOT / "docs" / "lessons.md",
+    ROOT / "docs" / "workshop.md",
     ROOT / "docs" / "threat_model.md",
     ROOT / "LOG.md",
     *sorted((ROOT / "docs" / "log").glob("*.md")),
 ]
 DOCUMENTS += sorted((ROOT / "workbench").rglob("*.md"))
 DOCUMENTS = [path for path in DOCUMENTS if "node_modules" not in path.parts]
+SITE = sorted((ROOT / "docs" / "site").glob("*.md"))
+MADE = ("cards.md", "reference.md", "notebooks/index.md")
+"""Pages that the site's build writes."""
+ROUTED = ("send", "new", "bench", "workshop", "ci")
+"""Verbs that have a parser of their own."""
 
 
 @pytest.mark.xdist_group("readme")
@@ -34,7 +43,19 @@ def test_readme_commands_run_in_order(readme: Executed) -> None:
         assert done.returncode == 0, f"{line}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 
 
-@pytest.mark.parametrize("path", [p for p in DOCUMENTS if blocks(p, "python")], ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("path", [*DOCUMENTS, *SITE], ids=lambda p: str(p.relative_to(ROOT)))
+def test_commands_are_ones_that_the_command_line_takes(path: Path) -> None:
+    """They are parsed, with their options, and not run; README's are run."""
+    text = "\n".join(blocks(path, "bash")).replace("\\\n", " ")
+    for line in (line for line in text.splitlines() if line.startswith("workbench ")):
+        arguments = shlex.split(line, comments=True)[1:]
+        if arguments[0] not in ROUTED:
+            verb_parser().parse_args(arguments)  # raises what it would tell the user
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in [*DOCUMENTS, *SITE] if blocks(p, "python")], ids=lambda p: str(p.relative_to(ROOT))
+)
 def test_python_snippets_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
@@ -47,6 +68,15 @@ def test_links_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://", "mailto:")):
             assert (path.parent / target).exists(), f"{path.name} links to {target}, which is not there"
+
+
+@pytest.mark.parametrize("path", SITE, ids=lambda p: p.name)
+def test_links_of_the_site_lead_somewhere(path: Path) -> None:
+    """They are written as the site lays its pages out: these at the root, beside the repository's own."""
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+        if not target.startswith(("http://", "https://", "mailto:")):
+            found = target in MADE or (ROOT / target).exists() or (path.parent / target).exists()
+            assert found, f"{path.name} links to {target}, which is not there"
 
 
 def _measured_rows(path: Path) -> list[list[str]]:

@@ -43,8 +43,9 @@ def view(server: Server, run: str, over: threading.Event, every: float = 0.3) ->
     Returns:
         How many answers came.
     """
-    since, listed, answers = "", 0.0, 0
-    while not over.wait(every):
+    since, listed, answers, due = "", 0.0, 0, time.monotonic()
+    while not over.wait(max(0.0, due - time.monotonic())):
+        due = max(due + every, time.monotonic())
         query = urllib.parse.urlencode({"run": f"here/{run}", **({"since": since} if since else {})})
         message = _asked(server, f"telemetry?{query}")
         since = json.loads(message[4 : 4 + int.from_bytes(message[:4], "little")])["cursor"]
