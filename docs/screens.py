@@ -27,7 +27,6 @@ sys.path.insert(0, str(ROOT))
 
 from tests.browser.conftest import CHROMIUM_NAMES, CHROMIUM_OPTIONS  # noqa: E402
 from tests.browser.jupyter import Notebook, choose_theme, write_notebook  # noqa: E402
-from tests.browser.lab import open_axes  # noqa: E402
 from tests.browser.servers import Server, jupyterlab  # noqa: E402
 from tests.corpus import write_corpus  # noqa: E402
 from tests.tiny_runs import tiny_recipe, wait_until  # noqa: E402
@@ -168,7 +167,7 @@ class Studio:
             self.shoot(page, f"{name}-compare")
 
     def tabs(self) -> None:
-        """A new user's way: compose, ask two small models, look at their data, read a race's verdict."""
+        """Tabs of the Lab beside Watch: two small models are asked, rows of one, a race with its verdict."""
         small = presets.quickstart().with_(budget="600 steps", execution={"threads": 1})
         asked = [
             launch(small.with_(objective=each, name=f"{each} model"), runs_dir=self.server.runs, queue=False, say=None)
@@ -183,10 +182,6 @@ class Studio:
         with self.notebook("tabs", cell, viewport=shape) as page:
             frame, tabs = ".lab-whole", page.get_by_role("tablist", name="curves or questions")
             page.locator(frame).evaluate("lab => lab.scrollIntoView()")
-            open_axes(page, "Depth", "Optimizer")
-            expect(page.locator(".lab-composer")).not_to_contain_text("Measuring this machine")
-            page.wait_for_timeout(3000)
-            self.shoot(page, "compose", frame)
             for each in asked:
                 page.locator(".lab-runs .lab-line", has_text=each.name).locator(".lab-mark").click()
             expect(page.locator(".lab-watch .wb-monitor .wb-run")).to_have_count(2)
@@ -235,7 +230,7 @@ def shots(studio: Studio, names: Sequence[str]) -> dict[str, Callable[[], None]]
     }
 
 
-KEPT = ("lab", "watch", "watch-dark", "compose", "try", "data", "race")
+KEPT = ("lab", "watch", "watch-dark", "try", "data", "race")
 """Of the README and the site."""
 
 

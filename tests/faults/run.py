@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 import tempfile
-import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
+
+from workbench.bench.result import context
 
 ROOT = Path(__file__).parents[2]
 FAULTS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -111,8 +111,7 @@ def main() -> int:
               f"{'; '.join(row['not_run'])}")  # fmt: skip
     sites = sorted({each.get("value", "") for case in cases for each in case.iter("property")})
     if options.out:
-        about = {"date": time.strftime("%Y-%m-%d"), "python": platform.python_version(), "system": platform.platform()}
-        options.out.write_text(json.dumps({**about, "faults": rows, "write_sites": sites}, indent=1) + "\n")
+        options.out.write_text(json.dumps({**context("faults"), "faults": rows, "write_sites": sites}, indent=1) + "\n")
     return 1 if any(row["lost"] or not row["injected"] for row in rows) else 0
 
 
