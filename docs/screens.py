@@ -175,7 +175,7 @@ class Studio:
         ]
         pocket = tiny_recipe(self.corpus, 60, "pocket").with_(objective="causal", optimizer={"lr": 3e-3})
         arms = {"pocket": pocket, "quadruple rate": pocket.with_(optimizer={"lr": 1.2e-2})}
-        raced = race(arms, "60 steps", 4, name="is the rate too low", runs_dir=self.server.runs, say=None)
+        raced = race(arms, "60 steps", 4, name="rate-too-low", runs_dir=self.server.runs, say=None)
         for each in asked:
             wait_until(lambda each=each: each.status in FINAL, PATIENCE_SECONDS, f"the end of {each.name}")
         cell, shape = "import workbench as wb\nwb.Lab(wb.presets.pld())", {"width": 1400, "height": 900}
@@ -203,7 +203,7 @@ class Studio:
             page.wait_for_timeout(2000)
             self.shoot(page, "data", frame)
             wait_until(lambda: raced.status == "finished", 3 * PATIENCE_SECONDS, "the verdict of the race")
-            page.locator(".lab-runs .lab-together", has_text="is the rate too low").locator(".lab-open").click()
+            page.locator(".lab-runs .lab-together", has_text="rate-too-low").locator(".lab-open").click()
             expect(page.locator(".lab-experiment .js-plotly-plot .scatterlayer .point").first).to_be_visible()
             page.wait_for_timeout(3000)
             self.shoot(page, "race", frame)

@@ -102,7 +102,7 @@ class TelemetryWriter:
         reported, self._reported = self._reported, bool(problem)
         # After the lock is free: the listener may write an event.
         if problem and not reported and self._on_full:
-            self._on_full(f"telemetry could not be written ({problem}); {FREE_SPACE}")
+            self._on_full(f"telemetry could not be written to disk ({problem}); {FREE_SPACE}")
 
     def close(self) -> None:
         """Flush and release the files; a second call does nothing."""
