@@ -35,7 +35,7 @@ class Environment:
     @classmethod
     def of(cls, python: str, folder: Path) -> Environment:
         """Make one with an interpreter."""
-        subprocess.run([python, "-m", "venv", str(folder)], check=True, capture_output=True, timeout=300)
+        subprocess.run([python, "-m", "venv", str(folder)], check=True, capture_output=True, timeout=900)
         home = folder.with_name(f"{folder.name}-home")
         home.mkdir()
         return cls(folder, home)
