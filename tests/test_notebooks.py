@@ -207,6 +207,7 @@ def test_a_failed_run_fails_its_notebook_with_its_reason(place: Path) -> None:
     assert "no-such-text.jsonl" in found["error"]
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_quickstart_headless(place: Path, learnable: list[str]) -> None:
     run_notebook(place, "00_quickstart", overrides=learnable, budget="20 steps")

@@ -190,6 +190,7 @@ def test_launch_prints_the_id_and_returns(root: Path, tmp_path: Path, capsys: py
     assert "Traceback" not in watched
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_fork_goes_on_from_the_command_line(
     corpus: Path, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -38,6 +38,7 @@ def as_anybody() -> None:
     assert libc.capset(header, sets) == 0, os.strerror(ctypes.get_errno())
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_clock_that_jumps_changes_nothing_that_is_trained(tiny: Recipe, live: Live) -> None:
     recipe = tiny.with_(budget={"amount": 300, "unit": "steps", "checkpoint_seconds": 0.2})
@@ -87,6 +88,7 @@ def test_a_folder_that_becomes_read_only_pauses_the_run(tiny: Recipe, live: Live
     assert run.telemetry.series("loss") == whole.telemetry.series("loss")
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_line_that_nobody_can_read_is_left_out_and_the_run_goes_on(tiny: Recipe, live: Live) -> None:
     run = live(tiny.with_(budget={"amount": 400, "unit": "steps"})).fork()

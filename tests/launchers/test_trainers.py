@@ -30,6 +30,7 @@ def stepped(run: Run, step: int) -> None:
     assert run.status == "running", run.state.error
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_a_run_of_two_processes_says_which_of_them_died_and_goes_on_in_two(corpus: Path, root: Path) -> None:
     run = launch(tiny_recipe(corpus, steps=1_000_000), on=Local(processes=2), runs_dir=root)
