@@ -114,6 +114,15 @@ def what_is_typed_after_a_pick_stays(compose: Compose) -> None:
     expect(box).to_have_value("0.007")
 
 
+@pytest.mark.extended
+def test_what_is_typed_after_a_pick_stays(page: Page, server: Server) -> None:
+    write_notebook(server.root / "picks.ipynb", [SLOW_PICKS])
+    notebook = Notebook(page, server, "picks.ipynb")
+    notebook.hide_sidebar()
+    notebook.run(0)
+    what_is_typed_after_a_pick_stays(Compose(page))
+
+
 def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path) -> None:
     write_notebook(server.root / "lab.ipynb", [SLOW_PICKS])
     notebook = Notebook(page, server, "lab.ipynb")
@@ -123,8 +132,6 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path)
     letters_are_no_notebook_commands(page, notebook)
     launch = page.locator(".lab-compose").get_by_role("button", name="Launch")
     verdict = compose.root.locator(".lab-verdict")
-
-    what_is_typed_after_a_pick_stays(compose)
 
     # Right after another one was picked by its first letter, and typed before either stands in the form.
     compose.root.get_by_label("preset", exact=True).select_option("fast")

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import RESULTS
+from tests.browser.jupyter import Notebook
 from tests.browser.lab import knob, open_lab
 from tests.browser.looks import soon
 from tests.browser.servers import Server
@@ -42,7 +43,8 @@ def _nobody_goes_on(server: Server) -> Iterator[None]:
     kill_processes_of(RaceFolder.root(server.runs), server.runs)
 
 
-def test_a_race_from_the_form_to_its_verdict(page: Page, server: Server, corpus: Path, sweep: Sweep) -> None:
+def start_race(page: Page, server: Server, corpus: Path, name: str) -> tuple[Notebook, Locator]:
+    """Compose in the Lab and start a race from the form; returns the notebook and the race's line of the table."""
     # In bf16, in which the session knows the machine: nothing is measured first.
     pocket = tiny_recipe(corpus, steps=STEPS, name="pocket").with_(
         objective="causal", execution={"precision": "bf16"}, optimizer={"lr": 3e-3}
@@ -60,22 +62,33 @@ def test_a_race_from_the_form_to_its_verdict(page: Page, server: Server, corpus:
     form = page.get_by_role("dialog", name="Race the composed recipe")
     form.get_by_label("seeds").fill("4")
     form.get_by_label("budget of each run").fill(f"{STEPS} steps")
-    form.get_by_label("name of the race").fill("faster")
+    form.get_by_label("name of the race").fill(name)
     expect(form.get_by_role("status")).to_contain_text("16 runs (8 of the 2 arms on 4 seeds", timeout=PATIENCE_MS)
     expect(form.get_by_role("status")).to_contain_text("mine differs in optimizer.lr 0.003 → 0.012")
     start = form.get_by_role("button", name="Start race")
     expect(start).to_be_enabled()
     start.click()
     expect(form).to_be_hidden()
-    line = page.locator(".lab-runs .lab-together", has_text="race faster")
+    line = page.locator(".lab-runs .lab-together", has_text=f"race {name}")
     expect(line).to_be_visible()
+    return notebook, line
 
+
+def test_a_race_is_started_from_the_form_and_opened(page: Page, server: Server, corpus: Path, sweep: Sweep) -> None:
+    notebook, line = start_race(page, server, corpus, "begun")
     a_line_of_a_sweep(page, sweep)
+    line.locator(".lab-open").click()
+    said = page.locator(".lab-experiment .lab-experiment-lines")
+    expect(said).to_contain_text(re.compile("next verdict after 4 seeds|judged on 4 seeds"))
+    assert notebook.complaints == []
 
+
+@pytest.mark.extended
+def test_a_race_comes_to_its_verdict(page: Page, server: Server, corpus: Path) -> None:
+    notebook, line = start_race(page, server, corpus, "faster")
     line.locator(".lab-open").click()
     panel = page.locator(".lab-experiment")
     said = panel.locator(".lab-experiment-lines")
-    expect(said).to_contain_text(re.compile("next verdict after 4 seeds|judged on 4 seeds"))
     expect(said).to_contain_text("mine is better than pocket by", timeout=PATIENCE_MS)
     expect(said).to_contain_text("judged on 4 seeds")
     expect(panel.locator(".lab-experiment-status")).to_have_text("finished")

@@ -36,7 +36,8 @@ __all__ = ["run", "server"]
 pytestmark = pytest.mark.browser
 
 
-def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: Open, server: Server, run: Run) -> None:
+@pytest.mark.usefixtures("run")
+def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: Open, server: Server) -> None:
     page = new_page()
     jupyter(page, server)
     the_palette_names_it(page)
@@ -70,6 +71,19 @@ def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: 
     lab = lab_of(page)
     expect(rate(lab)).to_have_value("0.0035")
     expect(lab.locator(".lab-verdict")).to_contain_text("1 knob changed")
+
+
+@pytest.mark.extended
+def test_a_lab_that_was_shut_down_or_closed_comes_back(new_page: Open, server: Server, run: Run) -> None:
+    page = new_page()
+    jupyter(page, server)
+    page.evaluate("window.jupyterapp.commands.execute('workbench:open')")
+    lab = lab_of(page)
+    open_axes(page, "Optimizer")
+    rate(lab).fill("0.0035")
+    rate(lab).press("Tab")
+    expect(lab.locator(".lab-verdict")).to_contain_text("1 knob changed")
+    kernel = session(server)["kernel"]["id"]
 
     # Shut down by somebody: the tab starts another one when it is told to, and curves are read until then.
     lab.locator(f".lab-line[data-run='{run.id}'] .lab-mark").click()
