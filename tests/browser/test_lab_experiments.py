@@ -186,6 +186,7 @@ def test_a_race_a_tuning_and_a_sweep_in_the_lab(
     assert notebook.complaints == []
 
 
+@pytest.mark.extended
 def test_a_sweep_in_a_cell_shows_one_picture(page: Page, server: Server, sweep: Sweep) -> None:
     """The interactive one; the static one is in what is saved, for whoever has no kernel."""
     code = f"from workbench.experiments.sweep.sweep import Sweep\nSweep({str(sweep.folder.path)!r}).watch()"

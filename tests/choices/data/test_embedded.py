@@ -34,6 +34,7 @@ def test_harvest_of_a_few_packages():
     assert letters > 0.93 * len(text)
 
 
+@pytest.mark.extended
 @pytest.mark.process
 def test_same_every_time(tmp_path, monkeypatch):
     first = list(Embedded(packages=SMALL).documents())
