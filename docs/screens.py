@@ -34,7 +34,6 @@ from workbench import presets  # noqa: E402
 from workbench.base.errors import unknown  # noqa: E402
 from workbench.client.launch import launch  # noqa: E402
 from workbench.client.run import Run  # noqa: E402
-from workbench.experiments.race.race import race  # noqa: E402
 from workbench.forecasting.forecast import forecast  # noqa: E402
 from workbench.store.state import FINAL  # noqa: E402
 
@@ -167,15 +166,12 @@ class Studio:
             self.shoot(page, f"{name}-compare")
 
     def tabs(self) -> None:
-        """Tabs of the Lab beside Watch: two small models are asked, rows of one, a race with its verdict."""
+        """Tabs of the Lab beside Watch: two small models are asked, and rows of one."""
         small = presets.quickstart().with_(budget="600 steps", execution={"threads": 1})
         asked = [
             launch(small.with_(objective=each, name=f"{each} model"), runs_dir=self.server.runs, queue=False, say=None)
             for each in ("causal", "masked")
         ]
-        pocket = tiny_recipe(self.corpus, 60, "pocket").with_(objective="causal", optimizer={"lr": 3e-3})
-        arms = {"pocket": pocket, "quadruple rate": pocket.with_(optimizer={"lr": 1.2e-2})}
-        raced = race(arms, "60 steps", 4, name="rate-too-low", runs_dir=self.server.runs, say=None)
         for each in asked:
             wait_until(lambda each=each: each.status in FINAL, PATIENCE_SECONDS, f"the end of {each.name}")
         cell, shape = "import workbench as wb\nwb.Lab(wb.presets.pld())", {"width": 1400, "height": 900}
@@ -202,11 +198,6 @@ class Studio:
             expect(data.get_by_role("region", name=re.compile(r"^row \d+$")).first).to_be_visible()
             page.wait_for_timeout(2000)
             self.shoot(page, "data", frame)
-            wait_until(lambda: raced.status == "finished", 3 * PATIENCE_SECONDS, "the verdict of the race")
-            page.locator(".lab-runs .lab-together", has_text="rate-too-low").locator(".lab-open").click()
-            expect(page.locator(".lab-experiment .js-plotly-plot .scatterlayer .point").first).to_be_visible()
-            page.wait_for_timeout(3000)
-            self.shoot(page, "race", frame)
 
 
 def shots(studio: Studio, names: Sequence[str]) -> dict[str, Callable[[], None]]:
@@ -230,7 +221,7 @@ def shots(studio: Studio, names: Sequence[str]) -> dict[str, Callable[[], None]]
     }
 
 
-KEPT = ("lab", "watch", "watch-dark", "try", "data", "race")
+KEPT = ("lab", "watch", "watch-dark", "try", "data")
 """Of the README and the site."""
 
 
