@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from tests.jupyter.live import run_folder
+from tests.tiny_runs import tiny_recipe
 from workbench.base.errors import RunError
+from workbench.client.launch import launch
 from workbench.client.run import Run
+from workbench.jupyter.runs import run_actions
 from workbench.jupyter.runs.run_actions import ActionResult, RunActions
 from workbench.store.folder import RunFolder, write_json
 from workbench.store.labels import read_labels
@@ -114,6 +117,25 @@ def test_an_export_without_a_checkpoint_or_a_name_is_refused(actions: RunActions
         perform(actions, "export", folder, target=" ")
     with pytest.raises(RunError, match="checkpoint"):
         perform(actions, "export", folder, target=str(tmp_path / "model"))
+
+
+@pytest.mark.process
+def test_a_scoring_says_what_it_lacks_and_ends_with_its_scores(
+    actions: RunActions, tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_actions, "FOLLOWED_SECONDS", 300.0)
+    folder = run(tmp_path, "a")
+    with pytest.raises(RunError, match="name benchmarks"):
+        perform(actions, "score", folder, on=" ")
+    with pytest.raises(RunError, match="no checkpoint"):
+        perform(actions, "score", folder, on="lambada")
+    trained = launch(tiny_recipe(corpus, 2, "trained"), on="inline", runs_dir=tmp_path, queue=False, say=None)
+    trained.wait()
+    (tmp_path / "eval").mkdir()
+    (tmp_path / "eval" / "lambada.jsonl").write_text('{"context": "amber birch", "target": "cedar"}\n' * 3)
+    *going, said = perform(actions, "score", trained.folder, on=f"lambada in {tmp_path / 'eval'}")
+    assert going[0].text.startswith("scoring trained: starting")
+    assert said.text.startswith("scored trained: lambada 0, lambada.perplexity ")
 
 
 def test_a_page_can_ask_for_nothing_else(actions: RunActions, tmp_path: Path) -> None:

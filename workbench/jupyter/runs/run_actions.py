@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workbench.base.errors import RunError
+from workbench.base.files import file_locked
 from workbench.base.text import many
 from workbench.client.comparison import compare, worded_differences
 from workbench.client.run import Run
+from workbench.client.scoring import Scoring, score
 from workbench.client.titles import titles
 from workbench.launchers.queue.changes import move
 from workbench.launchers.report import report
 from workbench.store.effective_knobs import effective_knobs, flat
+from workbench.store.evaluations import is_part
 from workbench.store.find import find
 from workbench.store.labels import label
 from workbench.store.trash import empty, restore
 
 REQUESTS = ("pause", "resume", "stop", "checkpoint", "evaluate")
 """Verbs that a run itself answers; they go by :class:`~workbench.jupyter.steering.Steering`, not by a table."""
-VERBS = ("watch", *REQUESTS, "next", "fork", "compare", "diff", "report", "export", "rename", "tag", "delete")
+VERBS = ("watch", *REQUESTS, "next", "fork", "compare", "diff", "report", "score", "export", "rename", "tag", "delete")
 """Verbs that the page offers."""
+FOLLOWED_SECONDS = 20.0
+"""A scoring is followed so long: what it lacks it says within seconds, and it does not end with the kernel."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,7 @@ class RunActions:
             "compare": self._compare,
             "diff": self._diff,
             "report": self._report,
+            "score": self._score,
             "export": self._export,
             "label": self._label,
             "delete": self._delete,
@@ -75,10 +82,11 @@ class RunActions:
         """Do it; says so once, or once more when an answer comes later.
 
         Args:
-            verb: ``next``, ``compare``, ``diff``, ``report``, ``export``, ``label``, ``delete``, ``restore`` or
-                ``empty``.
+            verb: ``next``, ``compare``, ``diff``, ``report``, ``score``, ``export``, ``label``, ``delete``,
+                ``restore`` or ``empty``.
             run_ids: of the runs.
-            rest: what a verb takes besides: ``add``, ``remove``, ``notes``, ``name``; ``target``; ``places`` (colours).
+            rest: what a verb takes besides: ``add``, ``remove``, ``notes``, ``name``; ``on`` (benchmarks); ``target``;
+                ``places`` (colours).
 
         Raises:
             RunError: it could not be done at all.
@@ -171,6 +179,26 @@ class RunActions:
         file = f"report-{runs[0].id}.html"
         sheet = {"kind": "report", "title": f"Report of {_names(runs)}", "path": place, "file": file}
         yield ActionResult(f"report of {_names(runs)}: open in a window over this page", sheet=sheet, page=page)
+
+    def _score(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
+        names, _, data = str(rest.get("on") or "").partition(" in ")
+        if not names.strip():
+            raise RunError("name benchmarks: fast, or blimp,piqa in FOLDER")
+        run, told = runs[0], ""
+        going = file_locked(run.folder.scoring_lock)
+        scoring = Scoring(run) if going else score(run, names.strip(), data=data.strip() or None)
+        until = time.monotonic() + FOLLOWED_SECONDS
+        while (running := scoring.progress.get("status") == "running") and time.monotonic() < until:
+            before, told = told, f"scoring {run.name}: {scoring}"
+            if told != before:
+                yield ActionResult(told)
+            time.sleep(0.5)
+        if running:
+            yield ActionResult(f"{told}; it goes on in the background, and Score again says how far it is")
+            return
+        found = {name: score.value for name, score in scoring.wait().items() if not is_part(name)}
+        said = ", ".join(f"{name} {value:.4g}" for name, value in found.items() if value is not None)
+        yield ActionResult(f"scored {run.name}: {said}")
 
     def _export(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         target = rest.get("target")

@@ -1,4 +1,4 @@
-/* sources sha256:3768e0aa9206b3c16e8dd5ca913316ca22871a3c9a1c0ead18a3076d70f16f2b
+/* sources sha256:1a27a3543d0baddcf5e420e05cb334fd74486eb5e54e8d5d4461bec85699b080
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

@@ -98,5 +98,6 @@ const ASK = {
   empty: (_, { trashed }) => ({ text: `Remove all ${trashed} deleted runs for good? They cannot come back.`, yes: "Remove for good", danger: true }),
   rename: ([row]) => ({ verb: "label", text: `Name of ${row.name}`, yes: "Rename", label: "new name; an empty one brings the recipe's back", value: row.name, hint: "the recipe's name", optional: true, then: (name) => ({ name }) }),
   tag: (rows) => ({ verb: "label", text: `Tags of ${namesOf(rows)}`, yes: "Change tags", label: "tags to add, and -tags to remove", hint: "good -old", then: tagChanges }),
+  score: (rows) => ({ text: `Score ${namesOf(rows)}`, yes: "Score", label: "benchmarks, and the folder of their files", value: "fast", hint: "blimp,piqa in FOLDER", then: (on) => ({ on }) }),
   export: (rows) => ({ text: `Export the model of ${namesOf(rows)}`, yes: "Export", label: "new folder", value: `exports/${rows[0].id}`, then: (target) => ({ target }) }),
 };
