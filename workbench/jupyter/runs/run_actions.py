@@ -196,7 +196,7 @@ class RunActions:
         if running:
             yield ActionResult(f"{told}; it goes on in the background, and Score again says how far it is")
             return
-        found = {name: score.value for name, score in scoring.wait().items() if not is_part(name)}
+        found = {name: score.value for name, score in scoring.outcome().items() if not is_part(name)}
         said = ", ".join(f"{name} {value:.4g}" for name, value in found.items() if value is not None)
         yield ActionResult(f"scored {run.name}: {said}")
 
