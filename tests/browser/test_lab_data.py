@@ -72,8 +72,10 @@ def test_a_sentence_is_found_at_its_step_while_the_kernel_is_busy(page: Page, se
     panel.get_by_label("words to find").press("Enter")
     expect(panel).to_contain_text("found in 1 place")
     expect(panel).to_contain_text("left out by step 'exact_duplicates' of the preparation")
+    expect(panel).to_contain_text("document 50 of the corpus (texts.jsonl)")
     panel.get_by_role("button", name="Show at step").click()
     expect(panel.locator(".lab-data-row").first).to_contain_text("keeper")
+    expect(panel.locator(".lab-data-row").first).to_contain_text("(texts.jsonl)")
     panel.get_by_text("Removed in preparation, and why").click()
     expect(panel.get_by_role("table", name="preparation steps")).to_contain_text("exact_duplicates")
     panel.get_by_text("Tokenizer", exact=True).click()
@@ -84,6 +86,7 @@ def test_a_sentence_is_found_at_its_step_while_the_kernel_is_busy(page: Page, se
     choose_theme(page, "JupyterLab Light")
     page.set_viewport_size({"width": 900, "height": 900})
     assert panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth")
+    page.screenshot(path=RESULTS / "lab-data-900.png")
     tabs.get_by_role("tab", name="Watch").click()
     expect(panel).to_be_hidden()
     assert notebook.complaints == []

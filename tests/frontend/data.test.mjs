@@ -22,8 +22,9 @@ test("a place says when it was read and will be", () => {
 });
 
 test("a document that was left out says by which step and why", () => {
-  const removed = { kind: "exact_duplicates", reason: "repeated", detail: "document 7", number: 50, text: "once more" };
-  assert.equal(removedText(removed), "left out by step 'exact_duplicates' of the preparation, since repeated (document 7): document 50 of the corpus, 'once more'");
+  const removed = { kind: "exact_duplicates", reason: "repeated", detail: "document 7", number: 50, sources: ["wiki", "a.jsonl"], text: "once more" };
+  assert.equal(removedText(removed), "left out by step 'exact_duplicates' of the preparation, since repeated (document 7): document 50 of the corpus (wiki/a.jsonl), 'once more'");
+  assert.match(removedText({ ...removed, sources: [] }), /document 50 of the corpus, 'once more'$/);
 });
 
 test("steps end with the budget, or where the run has come to", () => {

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -144,10 +145,10 @@ def test_rows_and_places_of_a_mixture_name_their_part(tmp_path: Path) -> None:
     reader = Reader(mixture, None, lambda line: None)
     for row in reader.rows(90, most=8).rows:
         (part,) = {piece.source for piece in row.pieces}
-        assert set(row.tokens) & set(spellings(reader, "stone" if part == "high" else "amber")[0].tolist())
+        assert set(row.tokens) & set(spellings(reader, "stone" if part == "high/high.jsonl" else "amber")[0].tolist())
         assert row.epoch > 0
     [place] = find_text(reader, "high 7").places
-    assert place.source == "high"
+    assert place.source == "high/high.jsonl"
     for reading in place.readings:
         assert reading.epoch == reader.rows(reading.step, reading.place, 1).rows[0].epoch
     assert len({reading.epoch for reading in place.readings}) > 1
@@ -165,7 +166,9 @@ def test_the_shares_of_a_mixture_are_those_of_the_rows(tmp_path: Path) -> None:
     bounds = [0, *(step for step, _ in found)]
     for (first, last), (_, share) in zip(pairwise(bounds), found, strict=True):
         read = [row.pieces[0].source for step in range(first, last) for row in reader.rows(step, most=64).rows]
-        assert share == pytest.approx([read.count(name) / len(read) for name in ("low", "high")], abs=1e-3)
+        assert share == pytest.approx(
+            [read.count(f"{name}/{name}.jsonl") / len(read) for name in ("low", "high")], abs=1e-3
+        )
     assert found[0][1][0] > 0.6 > 0.4 > found[-1][1][0]
 
 
@@ -245,6 +248,21 @@ def test_a_document_of_the_embedded_corpus_names_its_package_and_file() -> None:
     for piece in pieces:
         ids = store.ids_N[store.offsets_D1[piece.document] : store.offsets_D1[piece.document + 1]].tolist()
         assert letters(reader.tokenizer.decode(ids))[:40] in texts[piece.source]
+
+
+def test_a_document_of_files_names_its_file_and_is_split_as_before(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    for name in ("first", "below/second"):
+        texts = [f"{name[-5:]} {' '.join(Random(number).choices(CYCLE, k=60))} {number}" for number in range(60)]
+        written(tmp_path / f"{name}.jsonl", [*texts, texts[0]])
+    recipe = tiny_recipe(tmp_path).with_(**{"data.steps": ["exact_duplicates"]})
+    reader = Reader(recipe, None, lambda line: None)
+    assert reader.prepared.fingerprint["heldout_split"]["grain"] == "document"
+    (second,) = find_text(reader, texts[7][:60]).places
+    assert second.source == "below/second.jsonl"
+    assert {piece.source for row in reader.rows(0).rows for piece in row.pieces} <= {"first.jsonl", second.source}
+    (left,) = find_text(reader, texts[0][:60]).removed
+    assert left["sources"] == ["below/second.jsonl"]
 
 
 def letters(text: str) -> str:

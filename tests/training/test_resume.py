@@ -382,14 +382,23 @@ def test_a_mixture_whose_parts_leave_resumes_bit_for_bit(tiny: Recipe, live: Liv
     assert mean == pytest.approx(last["heldout_loss"]["value"])
 
 
-def test_a_stream_resumes_bit_for_bit(tiny: Recipe, live: Live) -> None:
+@pytest.mark.parametrize("mixed", [False, True], ids=["alone", "in a mixture"])
+def test_a_stream_resumes_bit_for_bit(tiny: Recipe, live: Live, tmp_path: Path, mixed: bool) -> None:
     """Ten blocks of 1,024 tokens: stopped within one, at the end of one, and taken up without what lay on the disk."""
-    recipe = tiny.with_(data={"stream": 150, "stream_block": 1024, "stream_mib": 1})
+    stream = {"stream": 150, "stream_block": 1024, "stream_mib": 1}
+    recipe = tiny.with_(data=stream)
+    if mixed:
+        (tmp_path / "b.jsonl").write_text("\n".join(Path(tiny.data.paths[0]).read_text().splitlines()[:200]))
+        shared = {name: getattr(tiny.data, name) for name in ("tokenizer", "sequence_length", "batch_size")}
+        sources = {"a": {"paths": list(tiny.data.paths), **stream}, "b": {"paths": [str(tmp_path / "b.jsonl")]}}
+        parts_of = [{"name": name, "source": {"kind": "files", **source}} for name, source in sources.items()]
+        recipe = tiny.with_(data=Mixture(parts=parts_of, heldout_fraction=0.2, **shared))
     whole, parts = live(recipe), live(recipe)
     straight = train(whole)
     assert train(parts, stop_at=3).step == 3
     assert train(parts, resume=True, stop_at=12).step == 12
     shutil.rmtree(cache_folder() / "streams")
     assert_same(straight, train(parts, resume=True))
-    for name in ("loss", "data.epochs"):
+    for name in ("loss", "data.epochs/a" if mixed else "data.epochs"):
+        assert whole.telemetry.series(name)[1], name
         assert whole.telemetry.series(name) == parts.telemetry.series(name), name

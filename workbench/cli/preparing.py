@@ -38,12 +38,13 @@ def prepare(options: argparse.Namespace) -> int:
     print(found)
     if options.why is not None:
         rows = [
-            (f"{each['number']}", each["kind"], each["reason"], each["detail"], plain(each["text"], 60))
+            (f"{each['number']}", plain("/".join(each["sources"]), 40), each["kind"], each["reason"], each["detail"],
+             plain(each["text"], 60))
             for each in gone
-        ]
+        ]  # fmt: skip
         print(f"{many(len(gone), 'removed document')} with '{plain(options.why)}'")
         if gone:
-            print(aligned([("document", "step", "reason", "detail", "text"), *rows[:MOST_LINES]]))
+            print(aligned([("document", "source", "step", "reason", "detail", "text"), *rows[:MOST_LINES]]))
         if len(gone) > MOST_LINES:
             print(f"and {len(gone) - MOST_LINES:,} more; --json prints all")
     return 0

@@ -152,10 +152,13 @@ def removed_lines(found: Mapping[str, Any]) -> list[str]:
     return [
         f"left out by step '{each['kind']}' of the preparation, since {each['reason']}"
         + (f" ({plain(each['detail'], 160)})" if each["detail"] else "")
-        + f": document {each['number']:,} of the corpus {plain('/'.join(each['sources']), 80)} "
-        + f"'{plain(each['text'], 120)}'"
+        + f": document {each['number']:,} of the corpus{_of(each['sources'])}, '{plain(each['text'], 120)}'"
         for each in found["removed"]
     ]
+
+
+def _of(sources: Sequence[str]) -> str:
+    return f" ({plain('/'.join(sources), 80)})" if sources else ""
 
 
 def place_line(place: Mapping[str, Any]) -> str:

@@ -103,7 +103,7 @@ ERRORS = {
     "field.jsonl": (lines(["a"], "content"), r"field\.jsonl' line 1: data\.field: unknown value 'text'.*content"),
     "broken.jsonl": (lines(["a"]) + b"{\n", r"broken\.jsonl' line 2 is not JSON.*jq"),
     "array.json": (b'[{"text": "a"}]', r"array\.json' line 1 holds a list, expected an object"),
-    "number.jsonl": (b'{"text": 5}\n', r"line 1: field 'text' holds a int, expected text"),
+    "number.jsonl": (b'{"text": 5}\n', r"line 1: field 'text' is of type number, expected text"),
     "cut.jsonl.gz": (gzip.compress(lines(TEXTS * 50))[:-20], r"damaged archive"),
     "sum.jsonl.gz": (gzip.compress(lines(TEXTS))[:-8] + b"\0" * 8, r"damaged archive.*CRC"),
     "not.jsonl.gz": (b"plain text", r"damaged archive.*gzip"),
@@ -140,6 +140,8 @@ def test_paths_that_lead_nowhere(tmp_path):
         read(tmp_path / "empty")
     with pytest.raises(DataError, match=r"'.*\*\.parquet' matches no readable file"):
         read(tmp_path / "*.parquet")
+    with pytest.raises(DataError, match=r"is an address, and files are read from this machine: download it, or"):
+        read("https://example.org/train.jsonl.zst")
     with pytest.raises(DataError, match=r"data\.heldout_paths: no such file"):
         read(tmp_path / "train.jsonl", heldout_paths=(str(tmp_path / "no"),))
 
@@ -236,7 +238,7 @@ def test_a_field_that_is_not_there_is_told_before_a_launch(tmp_path: Path, endin
         path.write_bytes(gzip.compress(record) if ending.endswith("gz") else record)
     for field, why in (
         ("text", "unknown value 'text'.* legal: body, id, meta. Set data.field to the one that holds the text"),
-        ("meta", "field 'meta' holds a dict, expected text; .*jq -c '{text: .meta.text}'"),
+        ("meta", "field 'meta' is of type object, expected text; .*jq -c '{text: .meta.text}'"),
         ("meta.text", "unknown value 'meta.text'.*jq -c '{text: .meta.text}'"),
     ):
         (problem,) = Files(paths=(str(tmp_path),), field=field).problems_here()

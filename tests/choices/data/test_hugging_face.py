@@ -11,6 +11,7 @@ import datasets
 import pytest
 
 from workbench.base.errors import DataError
+from workbench.choices.data.files import Files
 from workbench.choices.data.hugging_face import HuggingFace
 from workbench.choices.data.prepare import prepare
 
@@ -39,7 +40,17 @@ def saved_dict(folder, records):
     datasets.DatasetDict({"train": datasets.Dataset.from_list(records)}).save_to_disk(str(folder))
 
 
-@pytest.mark.parametrize("write", [jsonl_folder, parquet_folder, saved_dataset, saved_dict])
+def arrow_folder(folder, records):
+    saved_dataset(folder.with_name("saved"), records)
+    folder.mkdir()
+    (found,) = folder.with_name("saved").glob("*.arrow")
+    found.rename(folder / "train.arrow")
+    for path in (folder, folder / "train.arrow"):
+        with pytest.raises(DataError, match=r"a folder of Arrow files is read by data 'hugging_face'"):
+            list(Files(paths=(str(path),)).documents())
+
+
+@pytest.mark.parametrize("write", [jsonl_folder, parquet_folder, arrow_folder, saved_dataset, saved_dict])
 def test_local_datasets(tmp_path, records, write, monkeypatch):
     write(tmp_path / "set", records)
     data = HuggingFace(name=str(tmp_path / "set"), max_documents=150)
@@ -77,7 +88,7 @@ def test_errors_of_local_datasets(tmp_path, records):
     name = str(tmp_path / "set")
     with pytest.raises(DataError, match=r"data\.field: unknown value 'texts'; did you mean 'text'\?"):
         HuggingFace(name=name, field="texts").documents()
-    with pytest.raises(DataError, match=r"record 1: field 'label' holds a int, expected text"):
+    with pytest.raises(DataError, match=r"record 1: field 'label' is of type number, expected text"):
         HuggingFace(name=name, field="label").documents()
     with pytest.raises(DataError, match=r"split 'test'\) cannot be opened"):
         HuggingFace(name=name, split="test").documents()

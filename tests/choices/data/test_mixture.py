@@ -185,6 +185,17 @@ def test_a_dataset_that_appears_twice_is_told(tmp_path: Path, sentences: Any) ->
     assert line.startswith(f"{shared} of {len(second)} documents of part 'b' also stand in part 'a'")
 
 
+def test_a_dataset_that_was_copied_is_told(tmp_path: Path, sentences: Any) -> None:
+    paths = tuple(write(tmp_path / f"{name}.jsonl", sentences(200))["paths"][0] for name in "ab")
+    said: list[str] = []
+    prepare(Files(paths=paths, **SMALL), said.append)
+    (line,) = (line for line in said if "stand in the text before" in line)
+    number, _, documents = line.split()[:3]
+    assert int(documents) == 2 * int(number) > 200
+    prepare(Files(paths=paths, steps=("exact_duplicates",), **SMALL), said.append)
+    assert sum("stand in the text before" in line for line in said) == 1
+
+
 def test_a_part_without_text_is_named(sources: list[dict[str, Any]], tmp_path: Path) -> None:
     empty = write(tmp_path / "c.jsonl", ["", "  "])
     with pytest.raises(DataError, match="part 'c' holds no text, and one row needs 16"):

@@ -111,7 +111,7 @@ def test_tables_that_are_broken_are_refused(tmp_path, content, message):
 
 @pytest.mark.parametrize(
     ("values", "kind", "held"),
-    [([["a"]], "list<", "list"), ([1.5], "double", "float"), ([{"a": 1}], "struct<", "dict")],
+    [([["a"]], "list<", "list"), ([1.5], "double", "number"), ([{"a": 1}], "struct<", "object")],
 )
 def test_a_column_without_text_lists_the_columns_and_their_types(
     tmp_path: Path, values: list[object], kind: str, held: str
@@ -119,7 +119,7 @@ def test_a_column_without_text_lists_the_columns_and_their_types(
     path = tmp_path / "a.parquet"
     parquet.write_table(pyarrow.table({"id": [7], "text": values, "title": ["t"]}), path)
     with pytest.raises(
-        DataError, match=rf"row 1: field 'text' holds a {held}.* id \(int64\), text \({kind}.*title \(string"
+        DataError, match=rf"row 1: field 'text' is of type {held}.* id \(int64\), text \({kind}.*title \(string"
     ):
         list(read_documents(path, "text", 0))
     with pytest.raises(DataError, match=r"unknown value 'body'.* id \(int64\), text \(.*title \(string\)"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
 from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
@@ -14,7 +16,9 @@ from tokenizers import Tokenizer
 
 from tests.choices.data.conftest import WORDS
 from workbench.base.errors import DataError, RecipeError
-from workbench.choices.data import Files, stream
+from workbench.choices.data import Files, Mixture, stream
+from workbench.choices.data.data import Data
+from workbench.choices.data.mixture_order import MixtureOrder
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.stream import StreamOrder
@@ -59,6 +63,8 @@ class Source:
 def source(monkeypatch: pytest.MonkeyPatch) -> Source:
     made = Source()
     monkeypatch.setattr(Files, "open_stream", lambda self, first: made(self, first))
+    monkeypatch.setattr(Files, "documents", lambda self: islice(made(self, 0), self.stream))
+    monkeypatch.setattr(Files, "sourced_documents", Data.sourced_documents)
     monkeypatch.setattr(stream, "WAITS", (0.0, 0.0, 0.0))
     # Batches of documents that the tokenizer gets: small, as blocks are here.
     monkeypatch.setattr(stream, "BATCH_CHARACTERS", 20_000)
@@ -236,12 +242,60 @@ def test_what_no_stream_can_do_is_refused(changes: dict[str, Any], message: str)
         Recipe(data={"kind": "files", "paths": ["a"], **SMALL, **changes})
 
 
-def test_several_processes_mixtures_and_other_rows_are_refused(source: Source, data: Files) -> None:
+def streams_of_a_mixture(tmp_path: Path, **changes: Any) -> Mixture:
+    """A mixture of a stream that repeats what the other part holds out, and of that part."""
+    parts = []
+    for name, numbers in {"stream": range(700), "other": range(600, 900)}.items():
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps({"text": document(number)}) + "\n" for number in numbers))
+        knobs = {key: SMALL[key] for key in SMALL if key.startswith("stream")} if name == "stream" else {}
+        parts.append({"name": name, "source": {"kind": "files", "paths": [str(path)], **knobs}})
+    shared = {key: SMALL[key] for key in SMALL if not key.startswith("stream")}
+    return Mixture(parts=parts, **{**shared, **changes})
+
+
+def test_a_stream_is_mixed_with_prepared_text(tmp_path: Path, cache: Path) -> None:
+    """Without the stand-in: its rows are those of the slow version, through the end of the stream."""
+    data = streams_of_a_mixture(tmp_path)
+    prepared = prepare(data, lambda line: None)
+    order = data.row_order(prepared, 7)
+    assert isinstance(order, MixtureOrder)
+    assert heldout_texts(prepared) & {document(number) for number in range(600, 700)}, "the other part holds some out"
+    slow = expected(prepared, (document(number) for _ in count() for number in range(700)), 4)
+    samples = np.arange(2 * 4 * BLOCK // LENGTH - 256)
+    part_B, local_B = order.locate(samples)
+    batch = order.batch(samples)
+    for number in range(4):
+        here_B = np.flatnonzero((part_B == 0) & (local_B // (BLOCK // LENGTH) == number))
+        assert len(here_B)
+        wanted = slow[number].batch(local_B[here_B])
+        for mine, theirs in zip(batch[:3], wanted[:3], strict=True):
+            np.testing.assert_array_equal(mine[here_B], theirs)
+    assert order.read(int(samples[-1]))["data.epochs/stream"] >= 1
+    # Another process, that reads every second row from the middle on, without the cache folder.
+    shutil.rmtree(cache / "streams")
+    again = data.row_order(prepared, 7)
+    np.testing.assert_array_equal(again.batch(samples[901::2]).tokens_BT, batch.tokens_BT[901::2])
+    assert set(again.epochs_of(samples[part_B == 0]).tolist()) >= {0, 1}
+
+
+def test_what_no_stream_can_do_is_refused_in_a_mixture(tmp_path: Path) -> None:
+    mixture = streams_of_a_mixture(tmp_path).model_dump(mode="json")
+    mixture["parts"][0]["source"]["stream_block"] = 1 << 20
+    with pytest.raises(RecipeError, match="part 'stream': stream_mib: 1 MiB hold no 4 blocks"):
+        Recipe(data=mixture)
+    with pytest.raises(RecipeError, match="part 'stream': steps: needs all of the text"):
+        Recipe(data=streams_of_a_mixture(tmp_path, steps=["exact_duplicates"]))
+    mixture["parts"][0] |= {"epochs": 2}
+    with pytest.raises(RecipeError, match="part 'stream' is a stream, whose epochs nobody can limit"):
+        Recipe(data=mixture)
+    recipe = Recipe(data=streams_of_a_mixture(tmp_path))
+    assert any("which one process reads" in each.message for each in recipe.data.problems_together(recipe, 2))
+
+
+def test_several_processes_and_other_rows_are_refused(source: Source, data: Files) -> None:
     recipe = Recipe(data=data)
     assert any("read by one process" in each.message for each in data.problems_together(recipe, 2))
-    part = {"name": "a", "source": {"kind": "files", "paths": ["a"], "stream": 10}}
-    with pytest.raises(RecipeError, match="part 'a' is a stream"):
-        Recipe(data={"kind": "mixture", "parts": [part]})
     order, _ = order_of(data)
     with pytest.raises(DataError, match=r"set data\.stream to 0"):
         order.arranged(lambda rows: rows.blocks and RowOrder(rows.store, LENGTH, 0))

@@ -33,6 +33,8 @@ class Data(Choice):
     provides: ClassVar[tuple[str, ...]] = ("documents", "sources")
     # True where the tokenizer turns tokens into text: a part of a mixture then has its own.
     decodes: ClassVar[bool] = False
+    # False where sources are named for people alone: the split looks at documents.
+    split_by_source: ClassVar[bool] = True
     tokenizer: one_of(TokenizerChoice) = knob(  # type: ignore[valid-type]
         help="how text becomes tokens", default_factory=TrainedTokenizer
     )
@@ -151,9 +153,10 @@ class Data(Choice):
         raise NotImplementedError
 
     def sourced_documents(self) -> Iterator[Sourced]:
-        """The documents in the same order, each with what it comes from; the split holds out whole sources.
+        """The documents in the same order, each with what it comes from.
 
-        Without names, as here, every document is a source of its own.
+        The split holds out whole sources, unless ``split_by_source`` is false. Without names, as here, every document
+        is a source of its own.
         """
         return (((), text) for text in self.documents())
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import difflib
 import glob
 import hashlib
+import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from workbench.base.errors import DataError
 from workbench.base.text import many
 from workbench.choices.choice import Problem, knob
 from workbench.choices.data.archives import EXPANSION
 from workbench.choices.data.bad_text import BadText, BadTextRule
-from workbench.choices.data.data import Say
+from workbench.choices.data.data import Say, Sourced
 from workbench.choices.data.reading import format_of, legal_endings, not_utf8, read_documents
 from workbench.choices.data.stream import Streamed
 
@@ -33,6 +34,8 @@ class Files(Streamed):
     """Text, jsonl, csv, tsv (also .gz, .xz, .zst) and parquet files, or folders of them."""
 
     kind: Literal["files"] = "files"
+    # One file may hold any share of the text: its documents are split, and it is named to those who look at rows.
+    split_by_source: ClassVar[bool] = False
     paths: tuple[str, ...] = knob(..., "files, folders (recursive) or glob patterns", min_length=1)
     field: str = knob("text", "name of the text field in JSON lines, parquet and tables", min_length=1)
     heldout_paths: tuple[str, ...] = knob((), "held-out files, folders or patterns; empty: a share of the documents")
@@ -56,18 +59,22 @@ class Files(Streamed):
         Raises:
             DataError: missing path, no readable file, damaged archive, not UTF-8, no such field.
         """
-        return islice(self.open_stream(0), self.stream or None)
+        return (text for _, text in self.sourced_documents())
+
+    def sourced_documents(self) -> Iterator[Sourced]:
+        """The documents with the file of each, named below the deepest folder that holds all files."""
+        return islice(self._read(self.files(), BadText(self.bad_text)), self.stream or None)
 
     def open_stream(self, first: int) -> Iterator[str]:
         """See :meth:`Streamed.open_stream`; what stands before is read over."""
-        return islice(self._read(self.files(), BadText(self.bad_text)), first, None)
+        return (text for _, text in islice(self._read(self.files(), BadText(self.bad_text)), first, None))
 
     def heldout_documents(self) -> Iterator[str] | None:
         """Documents of ``heldout_paths``, or None when there are none."""
         if not self.heldout_paths:
             return None
         files = find_files(self.heldout_paths, "data.heldout_paths")
-        return self._read(files, BadText(self.bad_text))
+        return (text for _, text in self._read(files, BadText(self.bad_text)))
 
     def collect(self, say: Say) -> None:
         """Read all of it once to say where there is no text, if that is skipped or replaced."""
@@ -79,9 +86,12 @@ class Files(Streamed):
             if bad.count:
                 say(bad.told())
 
-    def _read(self, files: list[Path], bad: BadText) -> Iterator[str]:
+    def _read(self, files: list[Path], bad: BadText) -> Iterator[Sourced]:
+        folder = os.path.commonpath([path.parent for path in files]) if files else ""
         for path in files:
-            yield from read_documents(path, self.field, self.document_characters, bad, self.expansion)
+            name = (path.relative_to(folder).as_posix(),)
+            for text in read_documents(path, self.field, self.document_characters, bad, self.expansion):
+                yield name, text
 
     def sources(self) -> dict[str, Any]:
         """Number, bytes, names and a digest of (path, size, time of change) of the files; reads none of them."""
@@ -213,7 +223,7 @@ def _candidates(text: str, knob_name: str) -> Iterator[Path]:
         if format_of(path) is None:
             raise DataError(
                 f"{knob_name}: '{text}' cannot be read; legal file names end in {_endings()}; text under another name "
-                "is read once it is called .txt"
+                f"is read once it is called .txt{_arrow(path)}"
             )
         return iter((path,))
     if path.is_dir():
@@ -225,11 +235,20 @@ def _candidates(text: str, knob_name: str) -> Iterator[Path]:
         return (p for p in path.rglob("*") if not _hidden(p.relative_to(path)))
     if glob.has_magic(text):
         return map(Path, glob.iglob(str(path), recursive=True))
+    if "://" in text:
+        raise DataError(f"{knob_name}: '{text}' is an address, and files are read from this machine: download it, "
+                        "or read a dataset of the Hub with data 'hugging_face'")  # fmt: skip
     raise DataError(f"{knob_name}: no such file or folder '{text}'{_nearest(path)}")
 
 
 def _unreadable(text: str, knob_name: str) -> DataError:
-    return DataError(f"{knob_name}: '{text}' matches no readable file; legal file names end in {_endings()}")
+    arrow = _arrow(Path(text).expanduser())
+    return DataError(f"{knob_name}: '{text}' matches no readable file; legal file names end in {_endings()}{arrow}")
+
+
+def _arrow(path: Path) -> str:
+    found = path.suffix == ".arrow" or (path.is_dir() and any(path.rglob("*.arrow")))
+    return "; a folder of Arrow files is read by data 'hugging_face', with the folder as data.name" if found else ""
 
 
 def _data_files(candidates: Iterator[Path]) -> list[Path]:

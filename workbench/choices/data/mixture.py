@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import field_serializer, model_validator
 
 from workbench.choices.choice import Choice, Problem, knob, one_of
+from workbench.choices.data.cache import key_of
 from workbench.choices.data.data import Data, Say, Sourced
 from workbench.choices.data.embedded import Embedded
 from workbench.choices.data.mixture_order import MixtureOrder
 from workbench.choices.data.order import RowOrder
+from workbench.choices.data.sides import HELD_FILE
+from workbench.choices.data.stream import Streamed
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.progress import LOOK_AHEAD, Budget, Progress
 from workbench.choices.schedules.schedule import Schedule, Scheduled, at, scheduled_knob
@@ -52,14 +56,20 @@ class Part(Choice):
             raise ValueError(f"part '{self.name}' is a mixture again; list its parts here")
         if not self.source.listed:
             raise ValueError(f"part '{self.name}': data '{self.source.kind}' is no text to train on")
-        if getattr(self.source, "stream", 0):
-            raise ValueError(f"part '{self.name}' is a stream, which a mixture cannot read; prepare it (stream 0)")
+        if self.streams and self.epochs is not None:
+            raise ValueError(f"part '{self.name}' is a stream, whose epochs nobody can limit: leave `epochs` empty, or "
+                             "prepare it (stream 0)")  # fmt: skip
         # By value: a recipe of an older version writes all of them down.
         for name in sorted(_shared(self.source)):
             default = type(self.source).model_fields[name].get_default(call_default_factory=True, validated_data={})
             if getattr(self.source, name) != default:
                 raise ValueError(f"part '{self.name}' sets {name}, which a mixture has once: set data.{name}")
         return self
+
+    @property
+    def streams(self) -> bool:
+        """Return whether its text is read while the run trains."""
+        return isinstance(self.source, Streamed) and self.source.stream > 0
 
 
 class Mixture(Data):
@@ -163,6 +173,21 @@ class Mixture(Data):
             part["source"] |= located[part["name"]]
         return super().located() | {"parts": parts}
 
+    def problems(self, recipe: Any) -> Iterator[Problem]:
+        """Yield what is wrong with parts that are streams, too."""
+        yield from super().problems(recipe)
+        for part in self.parts:
+            for path, message in self._alone(part).stream_problems() if part.streams else ():
+                yield Problem("data.parts", f"part '{part.name}': {path.removeprefix('data.')}: {message}")
+
+    def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
+        """Yield that a stream is for one process."""
+        yield from super().problems_together(recipe, processes)
+        for part in self.parts:
+            if part.streams:
+                yield Problem("data.parts", f"part '{part.name}' is a stream, which one process reads; prepare it "
+                                            "(stream 0), or train in one process")  # fmt: skip
+
     def problems_here(self) -> Iterator[Problem]:
         """Yield what of a part's text is not here."""
         yield from super().problems_here()
@@ -184,8 +209,21 @@ class Mixture(Data):
             DataError: a part holds fewer tokens than one row.
         """
         own = {name: replace(prepared, train=prepared.train.part(part.train)) for name, part in prepared.parts.items()}
-        orders = {name: Data.row_order(self, each, seed) for name, each in own.items()}
+        orders = {part.name: self._order_of(part, own[part.name], seed) for part in self.parts}
         return MixtureOrder(prepared.train, orders, self.weights, [part.epochs for part in self.parts], seed)
+
+    def _order_of(self, part: Part, prepared: PreparedData, seed: int) -> RowOrder:
+        if not part.streams:
+            return Data.row_order(self, prepared, seed)
+        held = Path(prepared.tokenizer_file).with_name(HELD_FILE)
+        foreign = frozenset(np.load(held).tolist()) if len(self.parts) > 1 else frozenset()
+        key = key_of([prepared.fingerprint["key"], part.name])
+        stream: Streamed = self._alone(part)
+        return stream.stream_order(replace(prepared, fingerprint=prepared.fingerprint | {"key": key}), seed, foreign)
+
+    def _alone(self, part: Part) -> Any:
+        """Return the source of a part with the knobs that the mixture has for it."""
+        return part.source.model_copy(update={name: getattr(self, name) for name in _shared(part.source)})
 
     @property
     def limited(self) -> bool:

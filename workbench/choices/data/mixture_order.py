@@ -246,7 +246,11 @@ class MixtureOrder(RowOrder):
     def epochs_of(self, samples: np.ndarray) -> np.ndarray:
         """See :meth:`RowOrder.epochs_of`; int64 (B,)."""
         part_B, local_B = self.locate(samples)
-        return local_B // np.array([part.rows for part in self.parts.values()])[part_B]
+        epoch_B = np.empty(len(samples), np.int64)
+        for number, part in enumerate(self.parts.values()):
+            here_B = part_B == number
+            epoch_B[here_B] = part.epochs_of(local_B[here_B])
+        return epoch_B
 
     def samples_of(self, begin: int, end: int, epoch: int) -> np.ndarray:
         """See :meth:`RowOrder.samples_of`, int64; of an epoch of the part, among the first 2^24 samples of the run."""
@@ -259,5 +263,6 @@ class MixtureOrder(RowOrder):
         """See :meth:`RowOrder.read`: tokens and epochs of each part before a sample, by ``data.tokens/NAME``."""
         values: dict[str, float] = {}
         for (name, part), count in zip(self.parts.items(), self._quota.before(sample).tolist(), strict=True):
-            values |= {f"data.tokens/{name}": count * self.sequence_length, f"data.epochs/{name}": count / part.rows}
+            values |= {f"data.tokens/{name}": count * self.sequence_length,
+                       f"data.epochs/{name}": part.read(count)["data.epochs"]}  # fmt: skip
         return values

@@ -250,6 +250,7 @@ def _build(data: Data, folder: Path, say: Say) -> dict[str, Any]:
             ends.append([train.documents, heldout.documents])
     np.save(folder / COUNTS_FILE, train.counts_V)
     origins.write(folder, train.documents)
+    texts.write(folder)
     for line in shared.told():
         say(line)
     if texts.heldout_in_training:

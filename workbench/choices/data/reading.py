@@ -311,5 +311,6 @@ def text_of(
     if value is None:
         return ""
     raise DataError(
-        f"{where}: field '{field}' holds a {type(value).__name__}, expected text; it has: {_listed(types)}; {_FLAT}"
+        f"{where}: field '{field}' is of type {_JSON_TYPES.get(type(value), 'object')}, expected text; "
+        f"it has: {_listed(types)}; {_FLAT}"
     )

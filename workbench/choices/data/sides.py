@@ -17,6 +17,8 @@ from workbench.choices.data.data import Data, Say, Sourced
 from workbench.choices.data.split import choose_split, document_hash
 
 ORIGINS_FILE = "origins.json"
+HELD_FILE = "heldout.hashes.npy"
+"""Hashes of all documents that the parts of a mixture hold out, uint64, for parts that are read while a run trains."""
 
 
 class Texts:
@@ -57,6 +59,11 @@ class Texts:
         """Every document of one side, one corpus after the other."""
         return (text for name in self.sides for text in self.of(name, heldout=heldout))
 
+    def write(self, folder: Path) -> None:
+        """Write the hashes of held-out documents where there are several corpora."""
+        if len(self.sides) > 1:
+            np.save(folder / HELD_FILE, np.array(sorted(self._foreign), np.uint64))
+
     @property
     def heldout_in_training(self) -> int:
         """Return how many documents of the training text are held-out ones, and were left out, once all were read."""
@@ -72,8 +79,12 @@ class Texts:
         return {"split": found[0]} if "" in self.sides else {"split": {"parts": found}, "parts": ends}
 
 
+TOLD_SHARE = 0.05
+"""Share of documents that stand in a corpus before: fewer are usual, as many may be a dataset that was copied."""
+
+
 class Shared:
-    """Counts the documents that stand in two corpora: a dataset that appears twice under two names."""
+    """Counts the documents that stand in two corpora, or twice in one: a dataset that appears twice."""
 
     def __init__(self) -> None:
         self._hashes: dict[str, array[int]] = {}
@@ -86,7 +97,13 @@ class Shared:
             yield text
 
     def told(self) -> Iterator[str]:
-        """Yield a line for every two corpora that share documents."""
+        """Yield a line for every corpus with many repeated documents, and for every two that share documents."""
+        for name, hashes in self._hashes.items():
+            repeated = len(hashes) - len(np.unique(np.array(hashes, np.uint64)))
+            if repeated > TOLD_SHARE * len(hashes):
+                where = f"{many(len(hashes), 'document')}{f' of part {name!r}' if name else ''}"
+                yield (f"{repeated:,} of {where} stand in the text before: each is read as often as it stands there; "
+                       'data.steps=["exact_duplicates"] keeps one of each')  # fmt: skip
         for (first, some), (second, others) in combinations(self._hashes.items(), 2):
             count = int(np.isin(np.array(others, np.uint64), np.array(some, np.uint64)).sum())
             if count:
@@ -147,7 +164,7 @@ class _Sides:
 
     def __init__(self, data: Data, own: set[int] | None, documents: Iterable[Sourced], fraction: float) -> None:
         self._data, self._own, self.documents = data, own, documents
-        self.split = choose_split(documents, fraction) if own is None else None
+        self.split = choose_split(documents, fraction, by_source=data.split_by_source) if own is None else None
 
     def described(self) -> dict[str, Any]:
         """Return the rule for a manifest."""

@@ -71,7 +71,7 @@ class Split(NamedTuple):
         return sum(len(side.text) for sources, text in documents for side in self.sides(sources, text) if side.heldout)
 
 
-def choose_split(documents: Iterable[Sourced], fraction: float, salt: str = "") -> Split:
+def choose_split(documents: Iterable[Sourced], fraction: float, salt: str = "", *, by_source: bool = True) -> Split:
     """The coarsest split that comes near the wanted share.
 
     Sources are taken in the order of their hashes, those that do not fit any more left out, until the share is
@@ -80,10 +80,11 @@ def choose_split(documents: Iterable[Sourced], fraction: float, salt: str = "") 
 
     Args:
         fraction: share of characters to hold out, between 0 and 1. salt: of the hashes of texts, and of names.
+        by_source: False splits documents, whatever they come from.
     """
     sizes: Counter[tuple[str, ...]] = Counter()
     total = by_document = 0
-    depth = None
+    depth = None if by_source else 0
     small: list[Sourced] = []
     for sources, text in documents:
         total += len(text)

@@ -58,8 +58,11 @@ class Streamed(Data):
     def problems(self, recipe: Any) -> Iterator[Problem]:
         """Yield what needs all of the text, which a stream never has, and too little disk."""
         yield from super().problems(recipe)
-        if not self.stream:
-            return
+        if self.stream:
+            yield from self.stream_problems()
+
+    def stream_problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with it as a stream."""
         whole = {"data.steps": bool(self.steps), "data.tokens_limit": bool(self.tokens_limit),
                  "data.order": self.order.kind != "shuffled"}  # fmt: skip
         for path, used in whole.items():
@@ -92,14 +95,20 @@ class Streamed(Data):
 
     def row_order(self, prepared: PreparedData, seed: int) -> RowOrder:
         """See :meth:`Data.row_order`; of a stream, rows (B, T) of one block after the other."""
-        if not self.stream:
-            return super().row_order(prepared, seed)
+        return self.stream_order(prepared, seed) if self.stream else super().row_order(prepared, seed)
+
+    def stream_order(self, prepared: PreparedData, seed: int, foreign: frozenset[int] = frozenset()) -> RowOrder:
+        """Return rows (B, T) of one block after the other.
+
+        Args:
+            foreign: hashes of documents that other parts of a mixture hold out; they are left out.
+        """
         key = key_of({"tokens": prepared.fingerprint["key"], "block": self.stream_block})
-        blocks = Blocks(cache_folder() / "streams" / key, self._training(prepared), self.stream_block,
+        blocks = Blocks(cache_folder() / "streams" / key, self._training(prepared, foreign), self.stream_block,
                         self.stream_mib << 20)  # fmt: skip
         return StreamOrder(prepared.train, blocks, self.longest, seed, self.order.arrange(prepared))
 
-    def _training(self, prepared: PreparedData) -> Read:
+    def _training(self, prepared: PreparedData, foreign: frozenset[int]) -> Read:
         """Return the reader of the framed training documents from a place on."""
         from tokenizers import Tokenizer
 
@@ -108,7 +117,7 @@ class Streamed(Data):
         # As it was split when it was prepared: a function of the first documents alone.
         texts = Texts(self, _quiet)
         split = texts.sides[""].split
-        held = {document_hash(text) for text in texts.all(heldout=True)}
+        held = foreign | {document_hash(text) for text in texts.all(heldout=True)}
         tokenizer = Tokenizer.from_file(prepared.tokenizer_file)
         tokenizer.encode_special_tokens = True
         dtype = np.dtype("<u2" if prepared.vocabulary.size <= 1 << 16 else "<u4")
@@ -116,7 +125,8 @@ class Streamed(Data):
         def training(passes: int, first: int) -> Iterator[_Text]:
             for number, text in passages(self.open_stream, passes, first):
                 if split is not None and number.document < self.stream:
-                    yield from (_Text(number, side.text) for side in split.sides((), text) if not side.heldout)
+                    kept = (side.text for side in split.sides((), text) if not side.heldout)
+                    yield from (_Text(number, each) for each in kept if document_hash(each) not in foreign)
                 elif document_hash(text) not in held:
                     yield _Text(number, text)
 

@@ -80,11 +80,13 @@ class TuningText(Data):
     @functools.cached_property
     def _split_for_results(self) -> Split | set[int]:
         """Return how the corpus is split, or the hashes of the held-out documents that it brings."""
-        return choose_split(self._documents, self.text.heldout_fraction) if self._own is None else self._own
+        if self._own is not None:
+            return self._own
+        return choose_split(self._documents, self.text.heldout_fraction, by_source=self.text.split_by_source)
 
     @functools.cached_property
     def _split(self) -> Split:
-        return choose_split(self._training(), self.heldout_fraction, SALT)
+        return choose_split(self._training(), self.heldout_fraction, SALT, by_source=self.text.split_by_source)
 
 
 def on_tuning_text(recipe: R) -> R:

@@ -1,2 +1,2 @@
-/* sources sha256:1a27a3543d0baddcf5e420e05cb334fd74486eb5e54e8d5d4461bec85699b080 */
+/* sources sha256:83696bf4b0d3579dd97ff3b2eb753d3b4dea56344ccbcc56cb8bc24d93995ec4 */
 var o=globalThis[Symbol.for("workbench widgets")]??=new Map;function r(n){if(!o.has(n)){let i=URL.createObjectURL(new Blob([n],{type:"text/javascript"})),e=import(i).finally(()=>URL.revokeObjectURL(i));o.set(n,e.then(t=>t.default)),e.catch(()=>o.delete(n))}return o.get(n)}var l=()=>{let n,i=e=>n??=r(e.get("_code")).then(t=>typeof t=="function"?t():t);return{async initialize(e){let{model:t}=e,a=await(await i(t)).initialize?.(e);return()=>{a?.(),t.set("_code","")}},async render(e){return(await i(e.model)).render?.(e)}}};export{l as default};

@@ -1,4 +1,4 @@
-/* sources sha256:1a27a3543d0baddcf5e420e05cb334fd74486eb5e54e8d5d4461bec85699b080
+/* sources sha256:83696bf4b0d3579dd97ff3b2eb753d3b4dea56344ccbcc56cb8bc24d93995ec4
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

@@ -40,8 +40,8 @@ export function readText({ split, readings, times, planned }, most = 6) {
 }
 
 /** Why a document was left out, in words. */
-export function removedText({ kind, reason, detail, number, text }) {
-  return `left out by step '${kind}' of the preparation, since ${reason}${detail ? ` (${detail})` : ""}: document ${whole(number)} of the corpus, '${text}'`;
+export function removedText({ kind, reason, detail, number, sources, text }) {
+  return `left out by step '${kind}' of the preparation, since ${reason}${detail ? ` (${detail})` : ""}: document ${whole(number)} of the corpus${sources.length ? ` (${sources.join("/")})` : ""}, '${text}'`;
 }
 
 /** The last step that can be asked for: the budget's, else the last one taken. */
