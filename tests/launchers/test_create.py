@@ -14,7 +14,8 @@ from workbench.base.errors import RunError
 from workbench.launchers.create import begin, create
 from workbench.store import control
 from workbench.store.folder import RunFolder, write_json
-from workbench.store.state import RESERVE_BYTES, lock_held, read_state, write_state
+from workbench.store.full_disk import RESERVE_BYTES
+from workbench.store.state import lock_held, read_state, write_state
 
 
 @pytest.fixture

@@ -25,14 +25,13 @@ from tests.tiny_runs import wait_until
 from workbench.base.errors import RunError
 from workbench.client.summary import message_of
 from workbench.store.folder import RunFolder
+from workbench.store.full_disk import disk_full, fill_reserve
 from workbench.store.state import (
     LOCK_VARIABLE,
     STALLED_SECONDS,
     RunState,
     actual_status,
     boot_id,
-    disk_full,
-    fill_reserve,
     inherited_lock,
     lock_held,
     process_identity,

@@ -24,7 +24,8 @@ from workbench.client.summary import summary
 from workbench.recipes.recipe import Recipe
 from workbench.store import control, folder, state
 from workbench.store.folder import RunFolder, read_json
-from workbench.store.state import fill_reserve, write_state
+from workbench.store.full_disk import fill_reserve
+from workbench.store.state import write_state
 from workbench.telemetry import streams as telemetry
 from workbench.training import checkpoint, worker
 from workbench.training.task import RecipeTask

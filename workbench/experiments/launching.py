@@ -17,8 +17,9 @@ from workbench.experiments.readings import Reading, Status
 from workbench.launchers.queue.orphans import start_orphan
 from workbench.store import control
 from workbench.store.folder import RunFolder
+from workbench.store.full_disk import DISK_FULL
 from workbench.store.labels import label
-from workbench.store.state import DISK_FULL, exclusive
+from workbench.store.state import exclusive
 
 ROOM_BYTES = 1 << 20
 """A run that failed for want of space is not resumed before there is more than this."""

@@ -10,7 +10,8 @@ from workbench.base.json_lines import number
 from workbench.experiments.budget import Share
 from workbench.store.evaluations import read_evaluations
 from workbench.store.folder import RunFolder, read_object
-from workbench.store.state import DISK_FULL, actual_status, read_state
+from workbench.store.full_disk import DISK_FULL
+from workbench.store.state import actual_status, read_state
 from workbench.store.trash import wherever
 from workbench.telemetry.baselines import References
 

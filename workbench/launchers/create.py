@@ -22,8 +22,9 @@ from workbench.launchers.launched import Launched, working_folder
 from workbench.store import control
 from workbench.store.attempts import resume_counters, resuming, tell_attempt
 from workbench.store.folder import RunFolder, new_run_id, write_json
+from workbench.store.full_disk import fill_reserve
 from workbench.store.in_process import refuse_elsewhere
-from workbench.store.state import RunState, fill_reserve, process_identity, read_state, take_lock, write_state
+from workbench.store.state import RunState, process_identity, read_state, take_lock, write_state
 
 if TYPE_CHECKING:
     from workbench.launchers.launcher import Launcher

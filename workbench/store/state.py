@@ -7,7 +7,6 @@ what is true. Standard library; psutil on first use.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import functools
 import math
@@ -17,7 +16,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -25,7 +24,8 @@ from typing import Any
 
 from workbench.base.errors import RunError
 from workbench.base.files import file_locked
-from workbench.store.folder import RunFolder, json_bytes, read_object, write_json
+from workbench.store.folder import RunFolder, read_object, write_json
+from workbench.store.full_disk import disk_full, write_into_reserve
 
 STATUSES = ("queued", "starting", "running", "paused", "stopping", "finished", "stopped", "failed", "lost")
 ENDED_WELL = ("finished", "stopped")
@@ -34,11 +34,6 @@ STALLED = "stalled"
 """Never written: what :func:`actual_status` calls a run that is alive and has been silent for too long."""
 # A heartbeat comes every second; a slow disk, or a library that keeps Python from running, is no silence yet.
 STALLED_SECONDS = 15.0
-DISK_FULL = "the disk is full"
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-# A file system that was mounted anew, and a folder whose permissions were changed.
-_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
-"""With this begins why a run failed for want of space: it may be resumed once there is some."""
 PREPARING = "preparing: "
 """With this begins what a run says while it reads, counts or measures something for the first time."""
 LAUNCHER = "workbench.launchers.launcher:alive"
@@ -48,7 +43,6 @@ ENDED = "workbench.launchers.launcher:ended"
 LOCK_VARIABLE = "WORKBENCH_LOCK_DESCRIPTOR"
 LEFT_TO_SUPERVISOR = "WORKBENCH_LEFT_TO_SUPERVISOR"
 """Environment variable of trainers in a cluster's job, to all processes of which signals are sent at once."""
-RESERVE_BYTES = 1 << 16
 # Room for any error text; a huge file in its place must not fill the memory of whoever watches.
 _READ_LIMIT_BYTES = 1 << 20
 _threads = threading.Lock()
@@ -159,61 +153,8 @@ def write_state(folder: RunFolder, *, durable: bool = True, **changes: Any) -> R
         except OSError as error:
             if not disk_full(error) or not folder.reserve.exists():
                 raise
-            _write_into_reserve(folder, merged)
+            write_into_reserve(folder, merged)
     return _parse(merged)
-
-
-def fill_reserve(folder: RunFolder) -> None:
-    """Set aside the space in which a state can be written on a full disk (:data:`RESERVE_BYTES`).
-
-    Raises:
-        OSError: the disk is too full for that already.
-    """
-    # Random: a file system that compresses would reserve nothing.
-    folder.reserve.write_bytes(os.urandom(RESERVE_BYTES))
-
-
-def disk_full(error: BaseException | None) -> bool:
-    """Return True if an error, or what caused it, says that the disk or the user's share of it is full."""
-    return _caused_by(error, _FULL)
-
-
-def unwritable(error: BaseException | None) -> bool:
-    """Return True if an error, or what caused it, says that nothing can be written for now: full, or read-only."""
-    return _caused_by(error, _FULL + _READ_ONLY)
-
-
-def _caused_by(error: BaseException | None, numbers: Sequence[int]) -> bool:
-    while error is not None and not (isinstance(error, OSError) and error.errno in numbers):
-        error = error.__cause__
-    return error is not None
-
-
-def _write_into_reserve(folder: RunFolder, state: dict[str, Any]) -> None:
-    """Replace the state without new space: overwrite the reserve in place, and keep the old state as the next one.
-
-    Deleting the reserve to make room would not do: the telemetry that waits for space would take it first.
-    """
-    data, space = json_bytes(state), folder.reserve.stat().st_size
-    if len(data) > space:
-        # The beginning of an error says what to do; the rest stands in worker.log, or nowhere on a full disk.
-        data = json_bytes({key: value[:800] if isinstance(value, str) else value for key, value in state.items()})
-    # Padded, so that the space stays with the file when it becomes the reserve again.
-    padding = b" " * (space - len(data))
-    try:
-        with folder.reserve.open("r+b") as file:
-            file.write(data + padding)
-            file.flush()
-            os.fsync(file.fileno())
-        kept = folder.path / f"{folder.reserve.name}.tmp"
-        kept.unlink(missing_ok=True)
-        os.link(folder.state, kept)
-        folder.reserve.replace(folder.state)
-        kept.replace(folder.reserve)
-    except OSError:
-        # A file system that copies on write needs new blocks even here, and some know no links.
-        folder.reserve.unlink(missing_ok=True)
-        write_json(folder.state, state)
 
 
 def actual_status(folder: RunFolder, state: RunState | None = None) -> str:

@@ -12,7 +12,7 @@ from workbench.base.text import plain
 from workbench.recipes.changes import jumps, settable, turned
 from workbench.store import control
 from workbench.store.control import Request
-from workbench.store.state import unwritable
+from workbench.store.full_disk import unwritable
 from workbench.telemetry.profile_table import STEPS
 from workbench.training.stopping import ON_REQUEST
 

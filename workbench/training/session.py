@@ -17,7 +17,8 @@ from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe
 from workbench.store.evaluations import BITS_PER_BYTE, HELDOUT_LOSS, point_of
 from workbench.store.folder import RunFolder, write_json
-from workbench.store.state import fill_reserve, mean_speed, read_state, unwritable
+from workbench.store.full_disk import fill_reserve, unwritable
+from workbench.store.state import mean_speed, read_state
 from workbench.telemetry.baselines import References
 from workbench.telemetry.profile_table import profile_line
 from workbench.telemetry.streams import TelemetryWriter

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.base.json_lines import finite
 from workbench.store.folder import RunFolder
-from workbench.store.state import PREPARING, unwritable, write_state
+from workbench.store.full_disk import unwritable
+from workbench.store.state import PREPARING, write_state
 
 if TYPE_CHECKING:
     from workbench.training.loop import Training

@@ -23,15 +23,8 @@ from workbench.base.text import escape_unprintable
 from workbench.ops.free_memory import free_bytes, ran_out, wanted_bytes
 from workbench.store.checkpoints import has_checkpoint
 from workbench.store.folder import RunFolder, read_json
-from workbench.store.state import (
-    DISK_FULL,
-    LOCK_VARIABLE,
-    die_with_parent,
-    disk_full,
-    keep_lock,
-    process_identity,
-    take_lock,
-)
+from workbench.store.full_disk import DISK_FULL, disk_full
+from workbench.store.state import LOCK_VARIABLE, die_with_parent, keep_lock, process_identity, take_lock
 from workbench.telemetry.streams import add_event
 from workbench.training.status import Status
 from workbench.training.stopping import StoppedEarly, Stopping
