@@ -70,6 +70,17 @@ def test_png_is_small_and_shows_the_runs(view, plateau):
     assert _near(pixels[:290, :570], run_colour(1)) > 100
 
 
+def test_seven_runs_keep_their_colours(view):
+    runs = []
+    for number in range(7):
+        telemetry = deepcopy(view.telemetry)
+        for record in telemetry.scalars:
+            record["tokens_per_second"] = 1000.0 * (number + 1)
+        runs.append(replace(view, id=f"20260101-000000-{number}", name=f"run {number}", telemetry=telemetry))
+    pixels = _pixels(summary_png(runs))
+    assert [colour for colour in map(run_colour, range(7)) if not _near(pixels, colour)] == []
+
+
 def test_of_several_runs_the_layers_are_those_of_one_that_drops_some(view, plateau):
     steady = deepcopy(view)
     for record in steady.telemetry.layers:

@@ -301,7 +301,7 @@ def race_png(picture: RacePicture) -> bytes:
     """Both pictures side by side, drawn without a browser.
 
     Returns:
-        PNG, 1000 x 420 pixels, 64 colours.
+        PNG, 1000 x 420 pixels, 128 colours.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

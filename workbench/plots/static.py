@@ -56,7 +56,7 @@ def summary_png(views: Sequence[RunView]) -> bytes:
         views: the runs, in the order of their colours; the layer panel shows the first that has said anything.
 
     Returns:
-        PNG, 1000 x 600 pixels, 64 colours, well under 80 kB.
+        PNG, 1000 x 600 pixels, 128 colours, well under 80 kB.
 
     Raises:
         ValueError: no runs.

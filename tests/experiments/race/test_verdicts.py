@@ -107,8 +107,8 @@ def test_a_clear_difference_ends_the_race_at_the_first_look(six: RacePlan) -> No
     gaps = [-0.1 + NOISE[(i + 3) % 10] - NOISE[i] for i in range(4)]
     assert verdict.estimate == pytest.approx(Design.of(6).estimate(gaps))
     assert told(six, now).startswith("mine is better than baseline by 0.1")
-    assert told(six, now).endswith("; 4 seeds). As good as baseline after 1.3x its steps (1.2x to 1.4x).")
-    assert "after 1.3x its time (" in told(replace(six, budget="60 s"), now)
+    assert told(six, now).endswith("; 4 seeds). To get as far, baseline needs 1.3x its steps (1.2x to 1.4x).")
+    assert "needs 1.3x its time (" in told(replace(six, budget="60 s"), now)
 
 
 def test_an_open_difference_goes_on_and_then_says_how_many_seeds_it_would_take(six: RacePlan) -> None:
@@ -116,7 +116,7 @@ def test_an_open_difference_goes_on_and_then_says_how_many_seeds_it_would_take(s
     assert (now.look, now.over, now.verdicts["mine"].final) == (6, False, False)
     assert now.wanted == six.entries(6, ["mine"])[16:]
     assert told(six, now) == (
-        "mine against baseline: 0.035 nats better (0.071 better to 0.001 worse; 4 seeds). As good as baseline after "
+        "mine against baseline: 0.035 nats better (0.071 better to 0.001 worse; 4 seeds). To get as far, baseline needs "
         "1.1x its steps (1x to 1.2x). Undecided: more seeds are training."
     )
     six = replace(six, margin=0.0)
@@ -132,7 +132,7 @@ def test_an_open_difference_goes_on_and_then_says_how_many_seeds_it_would_take(s
 def test_worse_and_equivalent(six: RacePlan) -> None:
     now = judged(six, readings(six, 4, baseline=2.0, mine=2.2))
     assert told(six, now).startswith("mine is worse than baseline by 0.")
-    assert "As good as baseline after 0.6" in told(six, now)
+    assert "To get as far, baseline needs 0.6" in told(six, now)
     wide = replace(six, margin=0.1)
     now = judged(wide, readings(wide, 4, baseline=2.0, mine=2.001))
     assert now.verdicts["mine"].verdict == "equivalent"
@@ -195,7 +195,7 @@ def test_where_none_has_left_the_floor_those_that_reached_it_are_counted(six: Ra
 def test_a_reference_on_the_floor_is_no_place_on_the_curve(six: RacePlan) -> None:
     found = readings(six, 4, baseline=2.0, mine=2.2)
     found[Entry("baseline", 0, 0.5)] = done(2.95, left=False)
-    assert told(six, judged(six, found)).endswith("As good as baseline after less than 1x its steps.")
+    assert told(six, judged(six, found)).endswith("To get as far, baseline needs less than 1x its steps.")
 
 
 def test_a_failing_arm_is_said_and_the_others_go_on(planned: Planned, tiny: object) -> None:

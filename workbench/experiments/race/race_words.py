@@ -80,8 +80,8 @@ def sentence(plan: RacePlan, verdict: Verdict) -> str:
         said = f"{arm} is {verdict.verdict} than {base} by {by}."
     what = parse(plan.budget).unit
     ratio = verdict.speedup.words(_BUDGET_WORDS.get(what, what)) if verdict.speedup else ""
-    as_good = f"As good as {base} after {ratio}." if ratio else ""
-    return " ".join(filter(None, (said, as_good, _more(verdict) if verdict.verdict == "undecided" else "")))
+    as_far = f"To get as far, {base} needs {ratio}." if ratio else ""
+    return " ".join(filter(None, (said, as_far, _more(verdict) if verdict.verdict == "undecided" else "")))
 
 
 _TOO_EARLY = "too early to say"

@@ -1,4 +1,4 @@
-"""Lessons 66 to 71, executed as CI executes them: predictions given, small budgets, findings asserted by the notebooks.
+"""The lessons, executed as CI executes them: predictions given, small budgets, findings asserted by the notebooks.
 
 They train on the documentation that every machine has, so nothing is skipped.
 """
@@ -6,9 +6,11 @@ They train on the documentation that every machine has, so nothing is skipped.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import papermill
 import pytest
 from papermill.exceptions import PapermillExecutionError
@@ -16,6 +18,25 @@ from papermill.exceptions import PapermillExecutionError
 from tests.documents import ROOT, code_cells
 
 GIVEN: dict[str, dict[str, Any]] = {
+    "60_did_it_learn": {
+        "PREDICTION_LOWEST": "slow", "PREDICTION_LEARNED": "usual", "ANSWER": "that depends on the floor of this text",
+    },
+    "61_best_rate": {
+        "PREDICTION_TIMES": "4 times", "PREDICTION_WORSE": "too high", "ANSWER": "just below the rate that breaks",
+    },
+    "62_bigger_batch": {
+        "PREDICTION_LOSS": "the same", "PREDICTION_LEAST": "lans",
+        "ANSWER": "when more devices compute it at the same time",
+    },
+    "63_removed_part": {
+        "PREDICTION_MOST": "positions", "PREDICTION_BETTER": "none", "ANSWER": "one has to try",
+    },
+    "64_minute_eight": {
+        "PREDICTION_GUT": 4, "PREDICTION_EIGHT": 3.5, "ANSWER": "by 0.4 or a little less", "minute": 15,
+    },
+    "65_objective": {
+        "PREDICTION_MASK": "masked", "PREDICTION_FLOOR": "causal", "ANSWER": "the two numbers do not say",
+    },
     "66_layer_dropping": {
         "PREDICTION_ONCE": "lower", "PREDICTION_TWENTY": "lower", "ANSWER": "it regularises",
     },
@@ -48,8 +69,21 @@ def test_nothing_is_launched_before_a_prediction(stem: str) -> None:
     sources = [cell.source for cell in code_cells(ROOT / "notebooks" / f"{stem}.ipynb")]
     committed = next(place for place, source in enumerate(sources) if "lesson.committed(" in source)
     assert committed <= next(place for place, source in enumerate(sources) if "wb.launch(" in source)
-    predictions = [line for source in sources for line in source.splitlines() if "lesson.predict(" in line]
-    assert len(predictions) == sum("lesson.outcome(" in source for source in sources) >= 2
+    whole = "\n".join(sources)
+    assert whole.count("lesson.predict(") == whole.count("lesson.outcome(") >= 2
+
+
+@pytest.mark.parametrize("stem", GIVEN)
+def test_the_parts_of_a_lesson(stem: str) -> None:
+    """A question, a check with hints, what changes at scale, and three readings with a place to find each."""
+    cells = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4).cells
+    assert "**The question.**" in cells[0].source
+    (check,) = (cell.source for cell in cells if "lesson.check(" in cell.source)
+    assert check.count("hints=[") == 1
+    assert "## What changes at scale" in cells[-1].source
+    readings = cells[-1].source.partition("## Read on")[2].strip().splitlines()
+    assert len(readings) == 3
+    assert all(re.fullmatch(r"\* .+, \*.+\*, .*(19|20)\d\d.*: .+\.", line) for line in readings), readings
 
 
 @pytest.mark.extended
