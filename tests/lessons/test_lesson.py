@@ -98,7 +98,8 @@ def test_an_experiment_waits_for_its_prediction(lesson: wb.Lesson, tmp_path: Pat
         lesson.committed("which")
     # A notebook that was moved has another ./runs: where it looks, and how to say where else.
     assert str(tmp_path) in str(refused.value)
-    assert "if you have moved the notebook" in str(refused.value)
+    assert "then run this cell again" in str(refused.value)
+    assert "if the notebook was moved, set runs_dir" in str(refused.value)
     with pytest.raises(LessonError, match="commit to a prediction first"):
         lesson.outcome("which", "A")
 

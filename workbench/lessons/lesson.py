@@ -240,9 +240,9 @@ class Lesson:
         found = self.record().predictions.get(key)
         if found is None:
             raise LessonError(
-                f"lesson {self.name}: commit to a prediction first: choose or type one above and press Commit "
-                f"(under papermill, give it as a parameter). {self.learner}'s answers are looked for in {self.runs}; "
-                f"if you have moved the notebook, or are somebody else: wb.Lesson({self.name!r}, learner=..., runs=...)"
+                f"lesson {self.name}, {key}: commit to a prediction first: answer above, press Commit, then run this "
+                f"cell again (under papermill, give it as a parameter). {self.learner}'s answers are kept in "
+                f"{self.runs}; if the notebook was moved, set runs_dir to the old folder"
             )
         return found
 
