@@ -116,8 +116,8 @@ def test_an_open_difference_goes_on_and_then_says_how_many_seeds_it_would_take(s
     assert (now.look, now.over, now.verdicts["mine"].final) == (6, False, False)
     assert now.wanted == six.entries(6, ["mine"])[16:]
     assert told(six, now) == (
-        "mine against baseline: 0.035 nats better (0.071 better to 0.001 worse; 4 seeds). To get as far, baseline needs "
-        "1.1x its steps (1x to 1.2x). Undecided: more seeds are training."
+        "mine against baseline: 0.035 nats better (0.071 better to 0.001 worse; 4 seeds). To get as far, baseline "
+        "needs 1.1x its steps (1x to 1.2x). Undecided: more seeds are training."
     )
     six = replace(six, margin=0.0)
     now = judged(six, readings(six, 6, baseline=2.0, mine=1.985))
