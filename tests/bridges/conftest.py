@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,3 +68,16 @@ def recorded(tmp_path: Path) -> Iterator[Recorded]:
 def loss_at(step: int) -> float:
     """The loss that counts in the end."""
     return 9 - step / 10 + (1.0 if step <= 10 else 0.0)
+
+
+def inspected(log: Path, *options: str) -> str:
+    """An offline run as W&B's own reader prints it."""
+    command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", *options, str(log)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def keep_trackio_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Another folder of trackio, which is fixed by the first import in a process."""
+    patch.setenv("TRACKIO_DIR", str(folder))
+    for name in [each for each in sys.modules if each.split(".")[0] == "trackio"]:
+        patch.delitem(sys.modules, name)

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.bridges.conftest import Recorded
-from tests.tiny_runs import tiny_recipe, wait_until
+from tests.tiny_runs import wait_until
 from workbench.base.errors import RunError
 from workbench.bridges import bridge as module
 from workbench.bridges.bridge import TOOLS, send
 from workbench.bridges.tables import Csv
 from workbench.cli.command import main
-from workbench.client.launch import launch
 
 
 def test_every_tool_says_what_it_needs_and_who_brings_it() -> None:
@@ -74,24 +73,3 @@ def test_the_command_sends_several_runs(recorded: Recorded, tmp_path: Path, caps
     assert main(["send", *asked, recorded.folder.id, "--follow"]) == 2
     assert main(["send", recorded.folder.id, "--to", "exel", "--runs", str(recorded.folder.path.parent)]) == 2
     assert "legal: csv, mlflow" in capsys.readouterr().err
-
-
-@pytest.mark.extended
-@pytest.mark.process
-@pytest.mark.parametrize("tool", ["csv", "tensorboard"])
-def test_a_training_run_is_followed_to_its_end(corpus: Path, tmp_path: Path, tool: str) -> None:
-    if tool == "tensorboard":
-        accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    run = launch(tiny_recipe(corpus, steps=400), runs_dir=tmp_path / "runs")
-    wait_until(lambda: run.state.step > 5, what="training")
-    said: list[str] = []
-    send(run, tool, tmp_path / "out", follow=True, said=said.append)
-    assert run.status == "finished"
-    assert len(said) >= 2
-    if tool == "tensorboard":
-        found = accumulators.EventAccumulator(str(tmp_path / "out" / run.id), size_guidance={"scalars": 0}).Reload()
-        steps = [event.step for event in found.Scalars("loss")]
-    else:
-        with (tmp_path / "out" / f"{run.id}.csv").open() as file:
-            steps = [int(row["step"]) for row in csv.DictReader(file) if row["loss"]]
-    assert steps == run.telemetry().series("loss")[0]

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.bridges.conftest import RECIPE, Recorded, loss_at
+from tests.bridges.conftest import RECIPE, Recorded, keep_trackio_in, loss_at
 from workbench.base.errors import RunError
 from workbench.bridges.bridge import send
 
@@ -15,10 +14,7 @@ pytest.importorskip("trackio")
 def test_trackio_reads_rows_and_recipe_of_two_calls(
     recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Its folder is fixed by the first import in a process.
-    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path))
-    for name in [each for each in sys.modules if each.split(".")[0] == "trackio"]:
-        monkeypatch.delitem(sys.modules, name)
+    keep_trackio_in(tmp_path, monkeypatch)
     send(recorded, "trackio", tmp_path)
     recorded.steps(16, 20)
     recorded.finish()

@@ -1,22 +1,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.bridges.conftest import BEGAN, Recorded, loss_at
+from tests.bridges.conftest import BEGAN, Recorded, inspected, loss_at
 from workbench.bridges.bridge import send
 
 pytest.importorskip("wandb")
-
-
-def inspected(log: Path, *options: str) -> str:
-    """An offline run as W&B's own reader prints it."""
-    command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", *options, str(log)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.process

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { answerText, countsText, roomText } from "../../workbench/jupyter/frontend/src/board/panel.js";
+import { answerText, countsText, enterable, roomText } from "../../workbench/jupyter/frontend/src/board/panel.js";
 
 const owner = (more) => ({ owner: "ada", train: 0, wait: 0, ended: 0, lost: 0, ...more });
 
@@ -23,4 +23,12 @@ test("an answer stands beside its outcome, right or by how much wrong", () => {
   assert.deepEqual(answerText({ tries: 2, right: true }, ""), ["right at try 2", "good"]);
   assert.deepEqual(answerText({ tries: 1, right: false }, ""), ["not right yet, after 1 answer", "bad"]);
   assert.deepEqual(answerText(null, ""), ["", ""]);
+});
+
+test("what may be entered has ended well and has no entry", () => {
+  const run = (id, status, heldout_loss = null) => ({ id, name: "mine", status, heldout_loss });
+  const runs = [run("20260131-081500-a", "running"), run("20260131-081600-b", "finished", 3), run("20260131-081700-c", "stopped"), run("20260131-081800-d", "failed")];
+  const found = (entries) => enterable([{ owner: "ada", runs }], { entries });
+  assert.deepEqual(found([]).map(([, words]) => words), ["ada: mine, 3.000 (01-31 08:16)", "ada: mine, not scored (01-31 08:17)"]);
+  assert.deepEqual(found([{ run: "20260131-081600-b" }]).map(([id]) => id), ["20260131-081700-c"]);
 });

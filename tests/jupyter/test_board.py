@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.jupyter.messages import hear, say
-from tests.tiny_runs import tiny_recipe
+from tests.tiny_runs import tiny_recipe, wait_until
 from workbench.client.run_list import runs
 from workbench.jupyter.board import Board, BoardAnswers
 from workbench.jupyter.runs.runs_table import RunsTable
@@ -51,11 +51,17 @@ def test_a_page_hears_of_changes_and_launches_an_entry_again(
     (run,) = runs(tmp_path / "runs")
     assert run.recipe.hash == entered.hash
     last = [each["found"]["owners"] for each in heard if each["board"] == "shown"][-1]
-    assert [each["run"]["id"] for each in last] == [run.id]
+    assert [each["id"] for owner in last for each in owner["runs"]] == [run.id]
     say(board, {"board": "launch", "task": "first", "recipe": "0" * 10})
     assert heard[-1]["text"] == "task 'first' has no entry of recipe '0000000000'; the board lists them"
-    board.close()
     run.wait(timeout=120)
+    said = len([each for each in heard if each["board"] == "said"])
+    say(board, {"board": "enter", "task": "first", "run": run.id})
+    wait_until(lambda: len([each for each in heard if each["board"] == "said"]) > said, 120, "the answer")
+    (text, error) = [(each["text"], each["error"]) for each in heard if each["board"] == "said"][-1]
+    assert text.startswith(f"recipe {entered.hash} has its entry in task 'first' already, run ")
+    assert error
+    board.close()
 
 
 def test_a_form_gets_the_recipe_of_an_entry(entered: Recipe, tmp_path: Path) -> None:

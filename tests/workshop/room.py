@@ -1,8 +1,8 @@
-"""Twenty learners on one machine: processes with owners of their own launch tiny runs, five pages look on.
+"""Twenty learners on one machine: headless kernels with owners of their own launch tiny runs, five pages have a board.
 
-    python -m tests.workshop.room docs/results/workshop.json
+    python -m tests.workshop.room docs/results/workshop.json [LEARNERS [RUNS OF EACH]]
 
-Pages are what JupyterLab's list of runs asks of the server, every two seconds each; no browser draws them.
+The pages are JupyterLabs in Chromium, on the same two cores, which in a room would be the learners' own.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
+from jupyter_client.manager import KernelManager
+from playwright.sync_api import expect
 
-from tests.browser.servers import free_port
+from tests.browser.jupyter import Notebook, chromium_page, write_notebook
+from tests.browser.servers import Server, jupyterlab
 from tests.corpus import write_corpus
-from tests.tiny_runs import tiny_recipe
+from tests.tiny_runs import tiny_recipe, wait_until
 from workbench.client.listing import Listing
 from workbench.launchers.launched import Launched
 from workbench.launchers.queue.settings import write_settings
@@ -34,117 +35,190 @@ from workbench.recipes.recipe import Recipe
 from workbench.store.folder import RunFolder
 from workbench.store.state import FINAL, read_state
 
-PAGES, PAGE_SECONDS = 5, 2.0
-LIMITS = {"cores": 2, "running_per_owner": 1, "waiting_per_owner": 5, "seconds_per_run": 180}
-_LEARNER = """
-import pathlib, sys, time
-import workbench as wb
-recipe, here, go = wb.Recipe.load(sys.argv[1]), pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
-here.touch()
-while not go.exists():
-    time.sleep(0.05)
-for _ in range(int(sys.argv[4])):
-    wb.launch(recipe, say=None)
-"""
+PAGES, CORES, STEPS = 5, 2, 300
+LIMITS = {"cores": CORES, "running_per_owner": 1, "waiting_per_owner": 5, "seconds_per_run": 180}
+Row = dict[str, Any]
 
 
-def hold(folder: Path, recipe: Recipe, learners: int = 20, each: int = 2, patience: float = 900.0) -> dict[str, Any]:
+def room_recipe(corpus: Path) -> Recipe:
+    """Steps, not seconds: on a machine that others use as well, each run is the same work."""
+    return tiny_recipe(corpus).with_(budget={"amount": STEPS, "unit": "steps", "evaluations": 1})
+
+
+def hold(folder: Path, recipe: Recipe, learners: int = 20, each: int = 2, patience: float = 1500.0) -> dict[str, Any]:
     """Let everybody launch at once; returns what was measured once all runs have ended.
 
     Args:
-        folder: for runs and queue. each: runs of a learner.
+        folder: for runs and queue. each: runs of a learner. patience: seconds for any part of it.
     """
     runs, queue, path = folder / "runs", folder / "queue", folder / "recipe.json"
     runs.mkdir(parents=True)
     queue.mkdir()
     write_settings(queue, LIMITS)
     recipe.save(path)
-    environment = {**os.environ, "WORKBENCH_RUNS": str(runs), "WORKBENCH_QUEUE": str(queue), "WORKBENCH_REPORT": "off"}
-    with _server(folder, environment) as (server, asked):
-        people = [_learner(folder, path, number, each, environment) for number in range(learners)]
-        _wait(lambda: len(list(folder.glob("here-*"))) == learners, patience, "every learner's notebook")
-        cpu, began = _cpu(server), time.time()
-        (folder / "go").touch()
+    room = {"WORKBENCH_QUEUE": str(queue), "WORKBENCH_REPORT": "off"}
+    with ExitStack() as stack:
+        server = stack.enter_context(jupyterlab(folder / "home", runs, **room))
+        stack.enter_context(_pages(server, patience))
+        people = [_learner(stack, folder, path, number, {**room, "WORKBENCH_RUNS": str(runs)})
+                  for number in range(learners)]  # fmt: skip
         for person in people:
-            assert person.wait(timeout=patience) == 0, "a launch was refused"
-        _wait(lambda: _ended(runs) == learners * each, patience, "the end of all runs")
-        seconds = time.time() - began
-        share = (_cpu(server) - cpu) / seconds
-    return _measured(runs, learners, each, seconds, share, asked)
+            _done(
+                person, person.execute("import sys, workbench as wb; recipe = wb.Recipe.load('recipe.json')"), patience
+            )
+        spent = stack.enter_context(_spending(queue))
+        began = time.time()
+        asked = [(person, person.execute(f"for _ in range({each}): wb.launch(recipe, say=None)")) for person in people]
+        for person, message in asked:
+            _done(person, message, patience)
+        wait_until(lambda: _ended(runs) == learners * each, patience, "the end of all runs")
+        spent.look()
+        return _measured(runs, learners, each, began, spent)
 
 
-def _learner(folder: Path, recipe: Path, number: int, each: int, environment: dict[str, str]) -> Any:
-    arguments = [str(recipe), str(folder / f"here-{number}"), str(folder / "go"), str(each)]
-    environment = {**environment, "WORKBENCH_OWNER": f"learner {number + 1}"}
-    return subprocess.Popen([sys.executable, "-c", _LEARNER, *arguments], cwd=folder, env=environment)
+def _learner(stack: ExitStack, folder: Path, recipe: Path, number: int, more: dict[str, str]) -> Any:
+    """Start a kernel without a page; its client."""
+    environment = {**os.environ, **more, "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+                   "IPYTHONDIR": str(folder / "ipython"), "WORKBENCH_OWNER": f"learner {number + 1}"}  # fmt: skip
+    manager = KernelManager(connection_file=str(folder / f"kernel-learner-{number}.json"))
+    manager.start_kernel(cwd=str(folder), env=environment)
+    stack.callback(manager.shutdown_kernel, now=True)
+    client = manager.blocking_client()
+    client.start_channels()
+    stack.callback(client.stop_channels)
+    return client
+
+
+def _done(client: Any, message: str, patience: float) -> None:
+    while (reply := client.get_shell_msg(timeout=patience))["parent_header"].get("msg_id") != message:
+        pass
+    assert reply["content"]["status"] == "ok", reply["content"]
 
 
 @contextmanager
-def _server(folder: Path, environment: dict[str, str]) -> Iterator[tuple[psutil.Process, list[float]]]:
-    """A Jupyter server with pages that ask for all runs; yields its process and the seconds that each answer took."""
-    port = free_port()
-    flags = [f"--ServerApp.port={port}", "--IdentityProvider.token=t", "--ServerApp.open_browser=False",
-             f"--ServerApp.root_dir={folder}", "--ServerApp.allow_root=True"]  # fmt: skip
-    log = (folder / "server.log").open("wb")
-    process = subprocess.Popen([sys.executable, "-m", "jupyter", "server", *flags], env=environment, stdout=log,
-                               stderr=log, cwd=folder)  # fmt: skip
-    asked: list[float] = []
-    over = threading.Event()
+def _pages(server: Server, patience: float) -> Iterator[None]:
+    """JupyterLabs that show the board, each with a kernel; in a thread, which Playwright's loop keeps to itself."""
+    write_notebook(server.root / "board.ipynb", ["import workbench as wb\nwb.Board()"])
+    expect.set_options(timeout=300_000)
+    shown, over, failed = threading.Event(), threading.Event(), []
 
-    def ask() -> float:
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{port}/workbench/api/runs", headers={"Authorization": "token t"}
-        )
-        began = time.monotonic()
-        with urllib.request.urlopen(request, timeout=60) as response:
-            json.loads(response.read())
-        return time.monotonic() - began
-
-    def answers() -> bool:
+    def show() -> None:
         try:
-            ask()
-        except OSError:
-            return False
-        return True
+            with chromium_page() as first:
+                browser = first.context.browser
+                assert browser is not None
+                pages = [browser.new_context().new_page() for _ in range(PAGES)]
+                for number, page in enumerate(pages):
+                    page.set_default_timeout(300_000)
+                    (server.root / f"board-{number}.ipynb").write_bytes((server.root / "board.ipynb").read_bytes())
+                    Notebook(page, server, f"board-{number}.ipynb").run(0, timeout=300)
+                    page.locator(".wb-board").wait_for()
+                shown.set()
+                over.wait()
+                for page in pages:
+                    page.get_by_role("region", name="runs by owner").wait_for()
+        except Exception as error:
+            failed.append(error)
+            shown.set()
 
-    def page() -> None:
-        while not over.wait(PAGE_SECONDS):
-            asked.append(ask())
-
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    assert shown.wait(patience), "the pages did not come"
+    assert not failed, failed
     try:
-        _wait(answers, 120, "the server")
-        threads = [threading.Thread(target=page, daemon=True) for _ in range(PAGES)]
-        for thread in threads:
-            thread.start()
-        yield psutil.Process(process.pid), asked
+        yield
     finally:
         over.set()
-        process.terminate()
-        process.wait(timeout=30)
-        log.close()
+        thread.join(120)
+    assert not failed, failed
 
 
-def _measured(runs: Path, learners: int, each: int, seconds: float, share: float, asked: list[float]) -> dict[str, Any]:
-    rows = Listing(runs).look().rows
-    launched = {row["id"]: Launched.read(RunFolder(runs / row["id"])).time for row in rows}
-    by: dict[str, list[float]] = {}
-    waits: dict[str, list[float]] = {}
-    for row in sorted(rows, key=lambda row: row["started"] or float("inf")):
-        by.setdefault(row["owner"], []).append(row["started"] or float("inf"))
-        waits.setdefault(row["owner"], []).append((row["started"] or float("inf")) - launched[row["id"]])
-    first = [starts[0] for starts in by.values()]
-    second = [start for starts in by.values() for start in starts[1:]]
-    waited = sorted(found[0] for found in waits.values())
+class _Spent:
+    """Core seconds of the room's processes, all of which have its queue in their environment; the browser has not.
+
+    Attributes:
+        until: (Unix seconds, core seconds of all of them), once a second.
+    """
+
+    def __init__(self, queue: Path) -> None:
+        self._queue = str(queue)
+        self._parts: dict[int, str] = {}
+        self._spent: dict[int, tuple[float, float]] = {}
+        self.until: list[tuple[float, float]] = []
+        self.look()
+
+    def look(self) -> None:
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.pid not in self._parts:
+                    inside = process.environ().get("WORKBENCH_QUEUE") == self._queue
+                    self._parts[process.pid] = _part(" ".join(process.cmdline())) if inside else ""
+                if not self._parts[process.pid]:
+                    continue
+                now = sum(process.cpu_times()[:2])
+                # What was spent before the launches does not count; of later processes all does.
+                before = self._spent[process.pid][0] if process.pid in self._spent else (0.0 if self.until else now)
+                self._spent[process.pid] = (before, now)
+        self.until.append((time.time(), sum(self.by_part().values())))
+
+    def by_part(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for pid, (before, now) in self._spent.items():
+            found[self._parts[pid]] = found.get(self._parts[pid], 0.0) + now - before
+        return found
+
+
+def _part(command: str) -> str:
+    parts = {"kernel-learner": "learners", "ipykernel": "boards", "jupyterlab": "server"}
+    return next((part for mark, part in parts.items() if mark in command), "runs")
+
+
+@contextmanager
+def _spending(queue: Path) -> Iterator[_Spent]:
+    spent, over = _Spent(queue), threading.Event()
+
+    def follow() -> None:
+        while not over.wait(1.0):
+            spent.look()
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield spent
+    finally:
+        over.set()
+        thread.join()
+
+
+def _measured(runs: Path, learners: int, each: int, began: float, spent: _Spent) -> dict[str, Any]:
+    rows: list[Row] = [dict(row) for row in Listing(runs).look().rows]
+    for row in rows:
+        row["launched"] = Launched.read(RunFolder(runs / row["id"])).time
+        row["started"] = row["started"] or float("inf")
+    rows.sort(key=lambda row: row["started"])
+    first: dict[str, Row] = {}
+    for row in rows:
+        first.setdefault(row["owner"], row)
+    last = max(row["started"] for row in first.values())
+    waited = sorted(row["started"] - row["launched"] for row in first.values())
+    before = [sum(one["launched"] < row["started"] < one["started"] for row in rows) for one in first.values()]
     statuses = {status: sum(row["status"] == status for row in rows) for status in {row["status"] for row in rows}}
+    until_last = next((core for at, core in spent.until if at >= last), spent.until[-1][1])
+    seconds, parts = spent.until[-1][0] - began, spent.by_part()
     return {
         "learners": learners, "runs": len(rows), "pages": PAGES, "limits": LIMITS,
-        "second_before_last_first": sum(start < max(first) for start in second),
+        "second_before_last_first": sum(row["started"] < last for row in rows) - (len(first) - 1),
+        "turns_before_first_curve": {"median": statistics.median(before), "most": max(before)},
         "first_curve_seconds": {"median": round(statistics.median(waited), 1), "longest": round(waited[-1], 1)},
-        "all_runs_seconds": round(seconds, 1),
-        "statuses": statuses, "without_a_final_word": len(rows) - sum(statuses.get(each, 0) for each in FINAL)
-        + learners * each - len(rows),
-        "server_share_of_a_core": round(share, 3), "page_answers": len(asked),
-        "page_answer_seconds": {"median": round(statistics.median(asked), 3), "longest": round(max(asked), 3)},
+        "last_first_curve": {
+            "seconds_after_launch": round(last - began, 1), "core_seconds_of_the_room": round(until_last, 1),
+            "seconds_on_free_cores": round(until_last / CORES, 1),
+            "share_of_the_cores": round(until_last / CORES / (last - began), 3),
+        },
+        "all_runs_seconds": round(seconds, 1), "core_seconds_of_a_run": round(parts["runs"] / len(rows), 2),
+        "statuses": statuses, "without_a_final_word": learners * each - sum(statuses.get(each, 0) for each in FINAL),
+        "share_of_a_core": {"server": round(parts["server"] / seconds, 3),
+                            "kernel of a board": round(parts["boards"] / PAGES / seconds, 3)},
     }  # fmt: skip
 
 
@@ -154,28 +228,18 @@ def _ended(runs: Path) -> int:
     )
 
 
-def _cpu(process: psutil.Process) -> float:
-    return sum(process.cpu_times()[:2])
-
-
-def _wait(true: Any, seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"{what} did not come within {seconds:.0f} s"
-        time.sleep(0.2)
-
-
 def main() -> None:
     """Hold the room in a scratch folder, and write what was measured to the file named."""
     with tempfile.TemporaryDirectory() as aside:
-        corpus = write_corpus(Path(aside, "corpus"))
-        recipe = tiny_recipe(corpus).with_(budget={"amount": 3, "unit": "seconds", "evaluations": 1})
+        os.environ["WORKBENCH_CACHE"] = str(Path(aside, "cache"))
+        recipe = room_recipe(write_corpus(Path(aside, "corpus")))
         load = os.getloadavg()[0]
-        found = hold(Path(aside, "room"), recipe)
+        found = hold(Path(aside, "room"), recipe, *map(int, sys.argv[2:]))
     machine = {"cores": os.cpu_count(), "processor": platform.processor() or platform.machine(),
                "memory_gib": round(psutil.virtual_memory().total / 2**30, 1), "load_before": round(load, 1),
                "python": platform.python_version()}  # fmt: skip
-    shown = {"date": time.strftime("%Y-%m-%d"), "machine": machine, "recipe": "tiny, 3 seconds on one thread", **found}
+    words = f"tiny, {STEPS} steps on one thread"
+    shown = {"date": time.strftime("%Y-%m-%d"), "machine": machine, "recipe": words, **found}
     Path(sys.argv[1]).write_text(json.dumps(shown, indent=1) + "\n")
     print(json.dumps(shown, indent=1))
 

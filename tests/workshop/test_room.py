@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.tiny_runs import tiny_recipe
-from tests.workshop.room import hold
+from tests.browser.jupyter import CHROMIUM_NAMES
+from tests.workshop.room import hold, room_recipe
 
 
 @pytest.mark.extended
 @pytest.mark.process
-@pytest.mark.timeout(1500)
+@pytest.mark.browser
+@pytest.mark.timeout(3000)
 def test_twenty_learners_have_fair_turns_and_nothing_is_lost(corpus: Path, tmp_path: Path) -> None:
-    recipe = tiny_recipe(corpus).with_(budget={"amount": 3, "unit": "seconds", "evaluations": 1})
-    found = hold(tmp_path / "room", recipe)
+    if not any(map(shutil.which, CHROMIUM_NAMES)):
+        pytest.skip("there is no Chromium for the five pages")
+    found = hold(tmp_path / "room", room_recipe(corpus))
     assert found["second_before_last_first"] == 0, "no second run before everybody's first"
-    assert found["first_curve_seconds"]["longest"] < 180
+    assert found["turns_before_first_curve"]["most"] < found["learners"]
+    # On cores that other work shares, a wait is longer by their share.
+    assert found["last_first_curve"]["seconds_on_free_cores"] < 180
     assert found["statuses"] == {"finished": 40}
     assert found["without_a_final_word"] == 0
-    assert found["server_share_of_a_core"] < 0.2
+    assert found["share_of_a_core"]["server"] < 0.2

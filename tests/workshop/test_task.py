@@ -132,12 +132,14 @@ def test_the_board_has_owners_answers_and_says_what_is_missing(tmp_path: Path) -
         rows.append(_row(tmp_path, f"2026010{place}-000000-a", owner, status, loss))
     found = board(tmp_path, rows)
     ada, ben = found["owners"]
-    assert (ada["run"]["status"], ada["train"], ada["ended"], ada["best"]) == ("running", 1, 1, 3.5)
+    assert [run["status"] for run in ada["runs"]] == ["running", "finished"]
+    assert (ada["train"], ada["ended"], ada["best"]) == (1, 1, 3.5)
     assert (ben["owner"], ben["wait"], found["notes"]) == ("ben", 1, [])
     text, page = board_text(found), board_html(found)
     assert "B, came out B: right" in text
     assert "A, came out B: wrong" in text
     assert "right at try 2" in page
+    assert ("finished" in text, "finished" in board_text(found, every_run=True)) == (False, True)
 
 
 def test_two_accounts_of_one_name_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,8 @@ def add(verbs: Any, verb: Callable[..., Any]) -> None:
     enter = verb(verbs, "enter", "workshop:enter", "score a run on the text of a task, and put it on the leaderboard")
     enter.take("run RUN", "a run id, a unique prefix of one, a name, or a run folder")
     enter.take("task TASK", "name of the task")
-    verb(verbs, "board", "workshop:show_board", "print everybody's runs, answers in lessons, and leaderboards")
+    board = verb(verbs, "board", "workshop:show_board", "print everybody's runs, answers in lessons, and leaderboards")
+    board.take("--all", "a row for each run, not for one of each owner")
 
 
 def workshop(options: argparse.Namespace) -> int:
@@ -151,5 +152,5 @@ def show_board(options: argparse.Namespace) -> int:
 
     root = runs_root(options.runs)
     found = board(root, Listing(root).look().rows)
-    print(json.dumps(found) if options.json else board_text(found))
+    print(json.dumps(found) if options.json else board_text(found, every_run=options.all))
     return 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from workbench.jupyter.bundles import BundledWidget, code, style
 from workbench.jupyter.headless import headless
 from workbench.jupyter.runs.runs_table import RunsTable
 from workbench.jupyter.saved_output import VIEW, view_bundle
+from workbench.launchers.processes import child_environment, module_command
 from workbench.recipes.recipe import Recipe
 from workbench.store.folder import runs_root
 from workbench.workshop.board import board
@@ -41,7 +44,7 @@ class BoardAnswers:
     def hear(self, message: Any) -> bool:
         """Take a message of the page; returns False for one that is not about the board."""
         asked = message.get("board") if isinstance(message, dict) else None
-        if asked not in ("open", "look", "put", "launch"):
+        if asked not in ("open", "look", "put", "launch", "enter"):
             return False
         if asked == "open":
             # A page that was loaded again has nothing.
@@ -49,6 +52,10 @@ class BoardAnswers:
         try:
             if asked in ("put", "launch"):
                 self._reproduce(message, asked)
+            elif asked == "enter":
+                # To score a model takes seconds, in which the page asks other things.
+                chosen = str(message.get("run")), str(message.get("task"))
+                threading.Thread(target=self._enter, args=chosen, name="workbench-board-enter", daemon=True).start()
         except Exception as error:  # the board is where the user who pressed looks
             self._tell({"board": "said", "text": str(error) or type(error).__name__, "error": True})
         self._look()
@@ -62,6 +69,15 @@ class BoardAnswers:
         if found != self._told:
             self._told = found
             self._tell({"board": "shown", "found": found})
+
+    def _enter(self, run: str, task: str) -> None:
+        command = module_command("workbench", "enter", f"--runs={self._table.root}", "--", run, task)
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=child_environment()
+        )
+        said = done.stdout if done.returncode == 0 else done.stderr.rpartition("error: ")[2]
+        self._tell({"board": "said", "text": said.strip(), "error": done.returncode != 0})
+        self._look()
 
     def _reproduce(self, message: Mapping[str, Any], how: str) -> None:
         fields = recipe_fields(self._table.root, str(message.get("task")), str(message.get("recipe")))

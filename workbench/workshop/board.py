@@ -18,6 +18,8 @@ from workbench.workshop.task import entries, tasks
 _FACTS = ("id", "name", "status", "progress", "heldout_loss", "message", "launched", "queue_position")
 _ORDER = ("running", "stalled", "stopping", "paused", "starting", "queued")
 """States of a run that is under way, the one to look at first; then those that have ended."""
+MOST_RUNS = 20
+"""Runs of an owner on the board; its list of runs has all of them."""
 Row = Mapping[str, Any]
 
 
@@ -28,9 +30,9 @@ def board(root: Path, rows: Sequence[Row]) -> dict[str, Any]:
         root: the runs folder. rows: of its runs, as :class:`workbench.client.listing.Listing` has them.
 
     Returns:
-        ``owners``: of each the run to look at (``run``), how many ``train``, ``wait`` and have ``ended``, and the
-        ``best`` held-out loss in nats; ``lessons``: questions and what each learner answered; ``tasks``: with their
-        ``entries``; ``notes``: sentences on what is wrong or missing.
+        ``owners``: of each its ``runs``, the one to look at first (at most :data:`MOST_RUNS`), how many ``train``,
+        ``wait`` and have ``ended``, and the ``best`` held-out loss in nats; ``lessons``: questions and what each
+        learner answered; ``tasks``: with their ``entries``; ``notes``: sentences on what is wrong or missing.
     """
     owners = _owners(rows)
     notes = _namesakes(root, rows)
@@ -45,14 +47,15 @@ def _owners(rows: Iterable[Row]) -> list[dict[str, Any]]:
         by.setdefault(str(row["owner"]), []).append(row)
     found = []
     for owner, own in sorted(by.items(), key=lambda each: each[0].casefold()):
-        # The newest of those in the first of these states; rows are newest first.
-        chosen = min(own, key=lambda row: _ORDER.index(row["status"]) if row["status"] in _ORDER else len(_ORDER))
+        # Within a state they stay as rows are: the newest first.
+        shown = sorted(own, key=lambda row: _ORDER.index(row["status"]) if row["status"] in _ORDER else len(_ORDER))
         losses = [row["heldout_loss"] for row in own if isinstance(row["heldout_loss"], float)]
         waits = sum(row["status"] == "queued" for row in own)
         ended = sum(row["status"] in FINAL for row in own)
         found.append({
-            "owner": plain(owner), "run": {fact: chosen[fact] for fact in _FACTS}, "train": len(own) - waits - ended,
-            "wait": waits, "ended": ended, "best": min(losses, default=None), "lost": _lost(own),
+            "owner": plain(owner), "runs": [{fact: row[fact] for fact in _FACTS} for row in shown[:MOST_RUNS]],
+            "train": len(own) - waits - ended, "wait": waits, "ended": ended, "best": min(losses, default=None),
+            "lost": _lost(own),
         })  # fmt: skip
     return found
 

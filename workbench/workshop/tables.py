@@ -13,10 +13,14 @@ Table = tuple[str, list[tuple[str, ...]]]
 """Title, and rows of which the first has the headings."""
 
 
-def board_tables(found: Mapping[str, Any]) -> Iterator[Table]:
-    """Yield the tables of a board: runs by owner, then lessons, then leaderboards; empty ones are left out."""
+def board_tables(found: Mapping[str, Any], *, every_run: bool = False) -> Iterator[Table]:
+    """Yield the tables of a board: runs by owner, then lessons, then leaderboards; empty ones are left out.
+
+    Args:
+        every_run: a row for each run of an owner, not for the one to look at alone.
+    """
     if found["owners"]:
-        yield "Runs by owner", [_OWNERS, *map(_owner, found["owners"])]
+        yield "Runs by owner", [_OWNERS, *(row for each in found["owners"] for row in _owner(each, every_run))]
     for lesson in found["lessons"]:
         heads = ("learner", *(column["question"] for column in lesson["columns"]))
         yield f"Lesson {lesson['lesson']}", [heads, *(_learner(each, lesson) for each in lesson["learners"])]
@@ -29,10 +33,11 @@ _OWNERS = ("owner", "run", "state", "done", "held-out loss", "best", "runs")
 _ENTRIES = ("place", "owner", "run", "bits per byte", "nats", "word frequencies", "recipe")
 
 
-def _owner(each: Mapping[str, Any]) -> tuple[str, ...]:
-    run = each["run"]
-    loss, best = decimal(run["heldout_loss"], 3), decimal(each["best"], 3)
-    return each["owner"], plain(run["name"]), run["status"], share_done(run["progress"]), loss, best, counts(each)
+def _owner(each: Mapping[str, Any], every_run: bool) -> Iterator[tuple[str, ...]]:
+    for place, run in enumerate(each["runs"] if every_run else each["runs"][:1]):
+        facts = plain(run["name"]), run["status"], share_done(run["progress"]), decimal(run["heldout_loss"], 3)
+        best, words = ("", "") if place else (decimal(each["best"], 3), counts(each))
+        yield "" if place else each["owner"], *facts, best, words
 
 
 def counts(each: Mapping[str, Any]) -> str:
@@ -58,9 +63,10 @@ def _entry(place: int, each: Mapping[str, Any]) -> tuple[str, ...]:
     return f"{place}", plain(each["owner"]), plain(each["name"]), *numbers, each["recipe_hash"]
 
 
-def board_text(found: Mapping[str, Any]) -> str:
+def board_text(found: Mapping[str, Any], *, every_run: bool = False) -> str:
     """Return the board for a terminal."""
-    parts = [f"{title}\n{aligned(_short(rows))}" for title, rows in board_tables(found)]
+    tables = board_tables(found, every_run=every_run)
+    parts = [f"{title}\n{aligned(_short(rows))}" for title, rows in tables]
     return "\n\n".join([*parts, *found["notes"]])
 
 
@@ -71,7 +77,7 @@ def board_html(found: Mapping[str, Any]) -> str:
 
 
 def _short(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    return [tuple(plain(cell, 40) for cell in row) for row in rows]
+    return [tuple(plain(cell, 48) for cell in row) for row in rows]
 
 
 def _html(rows: Sequence[tuple[str, ...]]) -> str:

@@ -1,4 +1,4 @@
-/* sources sha256:83696bf4b0d3579dd97ff3b2eb753d3b4dea56344ccbcc56cb8bc24d93995ec4
+/* sources sha256:ae8917c9b2b9f77849e8e131fa4a268c87a166e78f5f5c3528753cdd11db29fd
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

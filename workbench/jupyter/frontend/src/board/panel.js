@@ -1,6 +1,6 @@
 // The board: runs by owner, answers in lessons side by side, leaderboards. Its numbers come from the kernel as they change.
 
-import { el, say } from "../dom.js";
+import { dropdown, el, say } from "../dom.js";
 
 const LOOK_MS = 3000;
 const DASH = "–";
@@ -60,9 +60,13 @@ function bar(share) {
   return el("span", { class: "wb-board-done" }, el("span", { class: "wb-board-bar", "aria-hidden": "true" }, el("span", { style: `width: ${text}` })), el("span", { text }));
 }
 
-function ownersTable(owners) {
-  const rows = owners.map((each) => [each.owner, each.run.name, stateOf(each.run), bar(each.run.progress), fixed(each.run.heldout_loss, 3), fixed(each.best, 3), countsText(each)]);
-  return table("runs by owner", [["owner"], ["run"], ["state"], ["done"], ["held-out loss", "num"], ["best", "num"], ["all runs"]], rows);
+const runCells = (run) => [run.name, stateOf(run), bar(run.progress), fixed(run.heldout_loss, 3)];
+
+/** Runs that have ended well and have no entry in a task, as [id, words]. */
+export function enterable(owners, task) {
+  const entered = new Set(task.entries.map(({ run }) => run));
+  const ended = owners.flatMap(({ owner, runs }) => runs.filter(({ id, status }) => (status === "finished" || status === "stopped") && !entered.has(id)).map((run) => ({ owner, ...run })));
+  return ended.map(({ owner, id, name, heldout_loss: loss }) => [id, `${owner}: ${name}, ${Number.isFinite(loss) ? loss.toFixed(3) : "not scored"} (${id.slice(4, 6)}-${id.slice(6, 8)} ${id.slice(9, 11)}:${id.slice(11, 13)})`]);
 }
 
 function lessonTable({ lesson, columns, learners }) {
@@ -79,7 +83,7 @@ function lessonTable({ lesson, columns, learners }) {
 /** The board within a host: `ask` sends a message to the kernel, `canPut` says whether there is a form. */
 export class BoardPanel {
   constructor(ask, canPut) {
-    Object.assign(this, { ask, canPut, parts: {} });
+    Object.assign(this, { ask, canPut, parts: {}, unfolded: new Set(), runsOf: [], forms: new Map() });
     this.room = el("p", { class: "wb-board-room", role: "status" });
     this.said = el("p", { class: "wb-board-said", role: "status" });
     this.notes = el("div", {});
@@ -98,14 +102,15 @@ export class BoardPanel {
 
   hear({ board, found, text, error }) {
     if (board === "said") {
-      say(this.said, text);
-      this.said.classList.toggle("wb-board-bad", Boolean(error));
+      this.#say(text, Boolean(error));
     }
     if (board !== "shown") return;
     say(this.room, roomText(found.owners));
     this.#part("notes", found.notes, (notes) => notes.map((note) => el("p", { class: "wb-board-note", text: note })));
-    this.#part("owners", found.owners, (owners) => (owners.length ? [section("Runs by owner", "the run under way, else the newest; losses in nats per token", ownersTable(owners))] : []));
+    this.runsOf = found.owners;
+    this.#part("owners", found.owners, (owners) => this.#owners(owners));
     this.#part("tasks", found.tasks, (tasks) => tasks.map((task) => this.#task(task)));
+    for (const form of this.forms.values()) form.look();
     this.#part("lessons", found.lessons, (lessons) => lessons.map(lessonTable));
   }
 
@@ -114,9 +119,36 @@ export class BoardPanel {
     const key = JSON.stringify(value);
     if (this.parts[name] === key) return;
     this.parts[name] = key;
-    const held = document.activeElement?.dataset?.entry;
+    const held = this[name].contains(document.activeElement) ? document.activeElement.dataset.entry : "";
+    // A table keeps the place to which somebody has scrolled it.
+    const at = new Map([...this[name].querySelectorAll(".wb-board-scroll")].map((each) => [each.getAttribute("aria-label"), each.scrollTop]));
     this[name].replaceChildren(...draw(value));
-    if (held && name === "tasks") [...this[name].querySelectorAll("[data-entry]")].find((each) => each.dataset.entry === held)?.focus();
+    for (const each of this[name].querySelectorAll(".wb-board-scroll")) each.scrollTop = at.get(each.getAttribute("aria-label")) ?? 0;
+    if (held) [...this[name].querySelectorAll("[data-entry]")].find((each) => each.dataset.entry === held)?.focus({ preventScroll: true });
+  }
+
+  /** A row for each owner; those of its other runs are unfolded by its name. */
+  #owners(owners) {
+    const rows = owners.flatMap((each) => {
+      const [first, ...others] = each.runs;
+      const open = this.unfolded.has(each.owner);
+      const more = each.train + each.wait + each.ended - each.runs.length;
+      const head = [others.length ? this.#unfold(each.owner, open) : each.owner, ...runCells(first), fixed(each.best, 3), countsText(each)];
+      if (!open) return [head];
+      return [head, ...others.map((run) => ["", ...runCells(run), "", ""]), ...(more ? [["", `${more} more in the list of runs`, "", "", "", "", ""]] : [])];
+    });
+    if (!rows.length) return [];
+    const shown = table("runs by owner", [["owner"], ["run"], ["state"], ["done"], ["held-out loss", "num"], ["best", "num"], ["all runs"]], rows);
+    return [section("Runs by owner", "the run under way, else the newest; a name with a mark unfolds all; losses in nats per token", shown)];
+  }
+
+  #unfold(owner, open) {
+    const toggle = () => {
+      this.unfolded[open ? "delete" : "add"](owner);
+      delete this.parts.owners;
+      this.#part("owners", this.runsOf, (owners) => this.#owners(owners));
+    };
+    return el("button", { type: "button", class: "wb-board-owner", text: owner, title: open ? "Show the first run alone" : "Show all runs", "aria-expanded": String(open), "data-entry": `owner ${owner}`, on: { click: toggle } });
   }
 
   #task(task) {
@@ -126,14 +158,49 @@ export class BoardPanel {
       String(i + 1), entry.owner, entry.name, fixed(entry.bits_per_byte, 4), fixed(entry.loss, 4), fixed(entry.floor, 3),
       el("span", { class: "wb-board-press" }, this.canPut ? press("put", "Open recipe", entry, "Put its recipe into the form") : null, press("launch", "Launch again", entry, "Train its recipe once more, as a run of yours")),
     ]);
-    const note = [`${task.budget}, ${task.objective}; the lowest bits per byte on text that nobody trained on`, task.rules, `To enter a run: workbench enter RUN ${task.name}`].filter(Boolean).join(". ");
+    const note = [`${task.budget}, ${task.objective}; the lowest bits per byte on text that nobody trained on`, task.rules].filter(Boolean).join(". ");
     const inside = rows.length ? table(`task ${task.name}`, [["place"], ["owner"], ["run"], ["bits per byte", "num"], ["nats", "num"], ["word frequencies", "num"], [""]], rows) : el("p", { text: "no entries yet" });
-    return section(`Task: ${task.title}`, note, inside);
+    return section(`Task: ${task.title}`, note, inside, this.#form(task));
+  }
+
+  /** The choice of a run to enter; it stays as it is while somebody has it open. */
+  #form(task) {
+    const form = this.forms.get(task.name) ?? this.#newForm(task.name);
+    form.task = task;
+    return form.node;
+  }
+
+  #newForm(name) {
+    let chosen = "";
+    const choice = dropdown(`run to enter in ${name}`, (value) => {
+      chosen = value;
+      form.look();
+    });
+    const enter = () => {
+      this.#say("scoring the run…");
+      this.ask({ board: "enter", task: name, run: chosen });
+    };
+    const button = el("button", { type: "button", text: "Enter run", title: "Score it on the text of the task and put it on the leaderboard", on: { click: enter } });
+    choice.node.addEventListener("blur", () => form.look());
+    choice.node.dataset.entry = `enter ${name}`;
+    const form = { node: el("p", { class: "wb-board-enter" }, choice.node, button) };
+    form.look = () => {
+      const runs = enterable(this.runsOf, form.task);
+      if (!runs.some(([id]) => id === chosen)) chosen = "";
+      button.disabled = !chosen;
+      if (document.activeElement !== choice.node) choice.set([["", runs.length ? "a run that has ended…" : "no run has ended yet"], ...runs], chosen);
+    };
+    this.forms.set(name, form);
+    return form;
+  }
+
+  #say(text, error = false) {
+    say(this.said, text);
+    this.said.classList.toggle("wb-board-bad", error);
   }
 
   #reproduce(verb, task, entry) {
-    say(this.said, verb === "put" ? "opening…" : "launching…");
-    this.said.classList.remove("wb-board-bad");
+    this.#say(verb === "put" ? "opening…" : "launching…");
     this.ask({ board: verb, task: task.name, recipe: entry.recipe_hash });
   }
 
