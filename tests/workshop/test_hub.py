@@ -65,7 +65,7 @@ class Hub:
         return json.loads(text) if text else None
 
     def answers(self, path: str) -> bool:
-        """Whether an address can be asked."""
+        """Say if an address can be asked."""
         with suppress(OSError):
             self.ask(path)
             return True
@@ -137,7 +137,7 @@ def hub(folder: Path) -> Iterator[Hub]:
 
 
 def goes_on(run: Run) -> bool:
-    """Whether a run trains further steps."""
+    """Wait for further steps; False if the run ended with them."""
     step = run.state.step
     wait_until(lambda: run.state.step > step + 3, 120, "another step")
     return run.status == "running"
