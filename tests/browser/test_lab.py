@@ -10,11 +10,12 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, write_notebook
-from tests.browser.lab import stop_selected
-from tests.browser.looks import expect_curve, soon
+from tests.browser.lab import assert_fit_in_both_themes, open_lab, stop_selected
+from tests.browser.looks import expect_curve, soon, unfit
 from tests.browser.servers import Server
 from tests.tiny_runs import yield_to_others
 from workbench.client.run_list import runs
+from workbench.store.folder import read_object
 
 pytestmark = pytest.mark.browser
 
@@ -196,3 +197,38 @@ def test_compose_launch_watch_and_stop(page: Page, server: Server, corpus: Path)
 def has_class(name: str) -> re.Pattern[str]:
     """A pattern for a class among others."""
     return re.compile(rf"(^|\s){name}(\s|$)")
+
+
+def test_where_it_runs_is_a_row_that_says_what_speaks_against_it(page: Page, server: Server, corpus: Path) -> None:
+    open_lab(page, server, corpus)
+    page.get_by_label("preset", exact=True).select_option("pocket")
+    launch = page.locator(".lab-compose").get_by_role("button", name="Launch")
+    place = page.locator(".lab-compose").get_by_label("where it runs", exact=True)
+    expect(place).to_have_value("local")
+    place.fill("local:processes=99")
+    place.press("Tab")
+    expect(launch).to_be_disabled()
+    expect(page.locator(".lab-verdict").first).to_contain_text("99")
+    expect(page.locator(".lab-compose .lab-error")).to_contain_text("99")
+    place.scroll_into_view_if_needed()
+    assert_fit_in_both_themes(page, "a place that refuses", "lab-place", ".lab-compose")
+    page.set_viewport_size({"width": 900, "height": 800})
+    place.scroll_into_view_if_needed()
+    page.screenshot(path=RESULTS / "lab-place-900.png")
+    assert unfit(page) == []
+    place.fill("local:processes=2,oversubscribe=true")
+    place.press("Tab")
+    expect(launch).to_be_enabled()
+    launch.click()
+    expect(page.locator(".wb-run")).to_be_visible(timeout=60_000)
+    run = runs(server.runs)[0]
+    assert read_object(run.folder.launched)["knobs"] == {"processes": 2, "oversubscribe": True}
+    shown = page.get_by_label("What the speed panel shows")
+    expect(shown.locator("option[value=ranks]")).to_be_attached(timeout=120_000)
+    shown.select_option("ranks")
+    legend = page.locator(".wb-panel-speed .wb-legend")
+    for process in range(2):
+        expect(legend).to_contain_text(re.compile(rf"process {process} waits [\d.]+ ms"))
+    legend.scroll_into_view_if_needed()
+    page.locator(".wb-panel-speed").screenshot(path=RESULTS / "lab-ranks.png")
+    run.stop()

@@ -92,6 +92,11 @@ class Section:
         """Knobs in here that differ because another choice brought its own values."""
         return [each for part in self._parts for each in part.brought]
 
+    def add(self, widget: ipywidgets.Widget) -> None:
+        """Put a widget that is no knob of the recipe at the end of the body."""
+        self._body = light(ipywidgets.VBox, [self._body, widget])
+        self._arrange()
+
     def update(self, problems: list[Problem], changes: int, brought: Sequence[Brought] = ()) -> None:
         """Show counts of changed and brought knobs and problems, and open when a problem would stay hidden."""
         mine = [p for p in problems if p.path == self.name or p.path.startswith(self.name + ".")]

@@ -28,6 +28,7 @@ from workbench.jupyter.lab.forking import Forking
 from workbench.jupyter.lab.frame import Frame
 from workbench.jupyter.lab.held_widgets import close_held
 from workbench.jupyter.lab.launch_question import question, same_running
+from workbench.jupyter.lab.place import HERE, Place
 from workbench.jupyter.lab.race_form import RaceForm
 from workbench.jupyter.lab.try_view import TryView
 from workbench.jupyter.lab.without_page import html_of, text_of
@@ -52,8 +53,8 @@ HOLD_AFTER_SECONDS = 5.0
 """Before a trainer is held ready: until then the page has the cores."""
 _OPEN_AGAIN = "open the notebook in JupyterLab and run this cell again to use it."
 _LAUNCHES = "train this recipe in the background (Ctrl+Enter)"
-_PARTS = ("composer", "forecast", "table", "launch_button", "race_button", "race_form", "forking", "frame", "monitor",
-          "experiments", "try_view", "_watch")  # fmt: skip
+_PARTS = ("composer", "forecast", "table", "launch_button", "place", "race_button", "race_form", "forking", "frame",
+          "monitor", "experiments", "try_view", "_watch")  # fmt: skip
 
 
 class Lab(ipywidgets.Box):
@@ -91,8 +92,7 @@ class Lab(ipywidgets.Box):
         if recipe is not None:
             check_recipe(recipe, "Lab")
         self._given = "" if recipe is None else recipe.hash
-        self.add_class("lab-root")
-        self.add_class("lab-whole")
+        self.add_class("lab-root").add_class("lab-whole")
         if self._live:
             self._fill()
 
@@ -142,6 +142,7 @@ class Lab(ipywidgets.Box):
         self.table.watched = [run_id for run_id in before["watched"] if run_id in there]
         self.table.experiment = before.get("experiment", "")
         self.try_view.pinned = before.get("pinned", [])
+        self.place.text.value = before.get("place", HERE)
 
     def close(self) -> None:
         """Stop reading and leave the page, with everything in it; no run is touched."""
@@ -179,21 +180,21 @@ class Lab(ipywidgets.Box):
 
     def _fill(self) -> None:
         """Make everything that is shown."""
-        self.launch_button = light(ipywidgets.Button, description="Launch", icon="rocket", button_style="primary")
-        self.launch_button.add_class("lab-launch")
+        button = light(ipywidgets.Button, description="Launch", icon="rocket", button_style="primary")
+        self.launch_button = button.add_class("lab-launch")
         self.launch_button.on_click(lambda _button: self._safely(self._launch))
+        self.place = Place(lambda: self._safely(self.composer.settle))
         self.frame = Frame(lambda request: self._safely(lambda: self._heard(request)), self.model_id or "")
         self.forking = Forking(lambda step: self._safely(lambda: self._fork_from(step)), self._new_run_instead)
         self.composer = Composer(self._recipe, self._composed, self._runs_dir, self.forking.objections)
         self.forecast = ForecastPanel(self._runs_dir, aside=self.composer.aside, judged=self.composer.verdict.judge)
         self.forecast.add_class("lab-forecast")
-        self.race_button = light(ipywidgets.Button, description="Race…")
-        self.race_button.add_class("lab-race-button")
+        self.race_button = light(ipywidgets.Button, description="Race…").add_class("lab-race-button")
         self.race_button.on_click(lambda _button: self._safely(self._race))
         self.race_form = RaceForm(self._runs_dir, self._raced, lambda: self.table.rows)
         self.composer.dock(self.forking.bar, self.forecast, [self.launch_button, self.race_button])
-        self.table = RunsTable(
-            self._runs_dir, fork=self.fork, most_watched=WATCHED_AT_MOST,
+        self.composer.sections[-1].add(self.place.widget)
+        self.table = RunsTable(self._runs_dir, fork=self.fork, most_watched=WATCHED_AT_MOST,
             composed=lambda: self.composer.recipe.to_dict() if self.composer.recipe else None,
         )  # fmt: skip
         self.monitor = Monitor([], example=self._example, edit=self.edit)
@@ -209,18 +210,15 @@ class Lab(ipywidgets.Box):
         self.monitor.observe(lambda _change: self._safely(self._added), names="places")
         self.table.observe(lambda _change: self._safely(self._selected), names="selected")
         self.table.observe(lambda _change: self._rows_changed(), names="rows")
-        body = light(ipywidgets.Box, self._regions())
-        body.add_class("lab-body")
         self._rows_changed()
         self._composed()
         # Last: from here on the page hears of every change.
-        self.children = (Page(), self.frame, body, self.race_form)
+        self.children = (Page(), self.frame, self._body(), self.race_form)
 
-    def _regions(self) -> list[ipywidgets.Widget]:
-        regions = [light(ipywidgets.VBox, [self.composer]), self._watch, light(ipywidgets.VBox, [self.table])]
-        for region, name in zip(regions, ("lab-compose", "lab-watch", "lab-below"), strict=True):
-            region.add_class(name)
-        return regions
+    def _body(self) -> ipywidgets.Widget:
+        compose, below = light(ipywidgets.VBox, [self.composer]), light(ipywidgets.VBox, [self.table])
+        regions = {"lab-compose": compose, "lab-watch": self._watch, "lab-below": below}
+        return light(ipywidgets.Box, [each.add_class(name) for name, each in regions.items()]).add_class("lab-body")
 
     def _launch(self) -> None:
         self._launched = False
@@ -274,9 +272,9 @@ class Lab(ipywidgets.Box):
         self._no_fork()
         self.composer.enter(recipe.to_dict(), what)
 
-    def _start(self, recipe: Recipe) -> None:
-        notices: list[str] = []
-        self._started(launch(recipe, runs_dir=self._runs_dir, say=notices.append), "launched", *notices)
+    def _start(self, recipe: Recipe, on: str = "") -> None:
+        said: list[str] = []
+        self._started(launch(recipe, on or self.place.on, self._runs_dir, say=said.append), "launched", *said)
 
     def _started(self, run: Run, how: str, *notices: str) -> None:
         self.table.refresh()
@@ -327,12 +325,13 @@ class Lab(ipywidgets.Box):
         # A text that is not applied is judged as a fork when it is.
         if recipe is not None and self.composer.edited is None:
             why, scarce = self.forking.judge(recipe)
-        if why or scarce:
-            self.composer.say(why or scarce, bad=True)
+        elsewhere = self.place.hindrance(None if point else recipe)
+        if why or scarce or elsewhere:
+            self.composer.say(why or scarce or elsewhere, bad=bool(why or scarce) or not self.place.asking)
         self.launch_button.description = f"Fork from step {point.step:,}" if point else "Launch"
         why = why or self.forking.hindrance or self.composer.hindrance
-        self.launch_button.disabled = bool(why)
-        self.launch_button.tooltip = f"not now: {why}" if why else _LAUNCHES
+        self.launch_button.disabled = bool(why or elsewhere)
+        self.launch_button.tooltip = f"not now: {why or elsewhere}" if why or elsewhere else _LAUNCHES
         # A fork has had some of its training already, and is not raced.
         (self.race_button.add_class if point else self.race_button.remove_class)("lab-forking")
         self.race_button.disabled = point is not None or bool(self.composer.hindrance)
@@ -357,12 +356,13 @@ class Lab(ipywidgets.Box):
             "open": self.composer.opened,
             "look": dict(self.table.look),
             "pinned": [*self.try_view.pinned],
+            "place": self.place.text.value,
         }
         self.frame.kept = {"lab": self.model_id, "given": self._given, "state": self.kept}
 
     def _example(self) -> None:
         """A run to look at, of a preset that nothing is waited for; what is composed stays as it is."""
-        self._start(presets.get(presets.EXAMPLE))
+        self._start(presets.get(presets.EXAMPLE), HERE)
 
     def _heard(self, request: dict[str, Any]) -> None:
         """Do what the page asks for: a launch by key, what it kept of a Lab whose kernel has ended."""
