@@ -23,6 +23,7 @@ from tests.documents import ROOT, Executed, blocks, code_cells, without_compiler
 from tests.forecasting.machine_rates import RATES
 from workbench.base.errors import RunFailed, WorkbenchError
 from workbench.bench import ladder
+from workbench.bench.harness import run
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -300,7 +301,7 @@ def test_all_rungs_can_be_tried_in_the_ladder_s_workshop(monkeypatch: pytest.Mon
     monkeypatch.setattr(ladder, "climb", climb)
     monkeypatch.setattr(ladder.Stage, "train", lambda *_: [])
     with pytest.raises(WorkbenchError, match="far enough"):
-        ladder.main(names["short"])
+        run("ladder", names["short"])
     assert len(climbed[0]) == 3
 
 

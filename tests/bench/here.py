@@ -6,12 +6,13 @@ import importlib
 import io
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from workbench.bench import contender, rounds, step_costs, timed_trainer
+from workbench.bench import contender, peers, rounds, timed_trainer
+from workbench.bench.rounds import Entrant, SpeedRounds
 
 
 def said(module: Any, setting: dict[str, Any], asked: str, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
@@ -31,17 +32,17 @@ def said(module: Any, setting: dict[str, Any], asked: str, monkeypatch: pytest.M
 def turns_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Races whose contenders train here, one after the other: that they take turns is shown with others."""
 
-    def take_turns(settings: Sequence[tuple[str, dict[str, Any]]], rounds: int, steps: int, *_: Any) -> Any:
+    def take_rounds(entrants: Mapping[str, Entrant], *, rounds: int, steps: int, **more: Any) -> SpeedRounds:
+        more = {"memory": True, "warmup": more["warmup"]} if "warmup" in more else {}
+        asked = rounds * f'{{"steps": {steps}}}\n'
         told = {
-            setting["name"]: said(
-                importlib.import_module(module), setting, rounds * f'{{"steps": {steps}}}\n', monkeypatch
-            )
-            for module, setting in settings
+            name: said(importlib.import_module(module), {**setting, **more}, asked, monkeypatch)
+            for name, (module, setting) in entrants.items()
         }
         ready = {name: answers[0]["ready"] for name, answers in told.items()}
-        return ready, {name: answers[1:] for name, answers in told.items()}
+        return SpeedRounds(ready, {name: answers[1:] for name, answers in told.items()}, {})
 
-    for module in (rounds, step_costs):
-        monkeypatch.setattr(module, "take_turns", take_turns)
+    for module in (rounds, peers):
+        monkeypatch.setattr(module, "take_rounds", take_rounds)
     # Only of a process of its own one can say what it grows by.
     monkeypatch.setattr(timed_trainer.PeakMemory, "grown", property(lambda self: 1 << 20))

@@ -1,37 +1,36 @@
-"""Which benchmarks there are, and what a wrong name says."""
+"""The list of benchmarks, and what a wrong name says."""
 
 from __future__ import annotations
 
-import importlib
 import os
 
 import pytest
 
 from workbench.base.errors import WorkbenchError
 from workbench.base.heap_settings import NAMES, heap_settings
-from workbench.bench.command import BENCHES, main
+from workbench.bench.command import main
+from workbench.bench.table import BENCHMARKS
 
 
-@pytest.mark.parametrize("name", BENCHES)
-def test_every_listed_benchmark_exists_and_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    module = importlib.import_module(f"workbench.bench.{name}")
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_every_benchmark_of_the_table_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
-        module.main(["--help"])
+        main([name, "--help"])
     assert f"workbench bench {name}" in capsys.readouterr().out
 
 
-def test_unknown_benchmark_names_the_legal_ones() -> None:
+def test_the_list_tells_purpose_and_cost_and_a_wrong_name_the_legal_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (main([]), main(["--list"])) == (2, 0)
+    listed = capsys.readouterr().out
+    assert all(listed.count(f"{spec.purpose} ({spec.cost})") == 2 for spec in BENCHMARKS.values())
     with pytest.raises(WorkbenchError, match=r"'peer'.*did you mean 'peers'.*startup"):
         main(["peer"])
-
-
-def test_a_gpu_has_a_short_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["--gpu", "--help"])
     assert "bert_large_512" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("name", "here"), [("peers", False), ("optimizer_steps", True), ("telemetry", True)])
+@pytest.mark.parametrize(("name", "here"), [("peers", False), ("telemetry", True)])
 def test_contenders_have_the_heap_of_trainers_and_what_is_measured_here_asks_torch(
     name: str, here: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,8 @@ from tests.forecasting.machine_rates import RATES
 from workbench import presets
 from workbench.base.errors import WorkbenchError
 from workbench.bench import forecast as bench
+from workbench.bench.forecast_cases import RECIPES
+from workbench.bench.harness import run
 from workbench.choices.execution import Mode
 
 
@@ -41,9 +43,12 @@ def test_summary_names_the_worst_and_what_failed_by_mode() -> None:
 
 
 @pytest.mark.process
-def test_a_second_start_goes_on_and_again_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_second_start_goes_on_and_again_begins_anew(
+    whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked: list[str] = []
-    measured: list[Mode] = []
+    calibrated: list[Mode] = []
 
     def compare(recipe: Any, *_: Any) -> dict[str, Any]:
         asked.append(recipe.name)
@@ -51,28 +56,34 @@ def test_a_second_start_goes_on_and_again_begins_anew(tmp_path: Path, monkeypatc
             raise WorkbenchError("stopped here")
         return _case(0.1, 0.1)
 
+    def compare_run(recipe: Any, times: int) -> dict[str, Any]:
+        asked.append(recipe.name)
+        return {"forecast_bytes": 1 << 20, "measured_bytes": [1 << 20] * times, "memory_error": [0.0] * times}
+
     monkeypatch.setattr(bench, "compare", compare)
-    monkeypatch.setattr(bench, "measured", lambda mode, fresh: measured.append(mode) or RATES)
+    monkeypatch.setattr(bench, "compare_run", compare_run)
+    monkeypatch.setattr(bench.calibration, "measured", lambda mode, fresh: calibrated.append(mode) or RATES)
     out = tmp_path / "results" / "forecast.json"
-    options = ["--out", str(out), "--steps", "3", "--only", "fast", "pld"]
-    assert bench.main(options) == 0
-    assert asked == ["fast", "pld"]
-    assert json.loads(out.read_text())["runs"]["pld"]["error"] == "stopped here"
-    # One calibration for both; the one that failed is not tried again, being known; another budget is another recipe.
-    assert len(measured) == 1
-    assert bench.main(options) == 0
-    assert asked == ["fast", "pld"]
-    assert bench.main(["--out", str(out), "--steps", "4", "--only", "fast"]) == 0
-    assert asked == ["fast", "pld", "fast"]
-    assert len(measured) == 1
-    assert bench.main([*options, "--again"]) == 0
-    assert asked == ["fast", "pld", "fast", "fast", "pld"]
-    assert len(measured) == 2
+    names = list(RECIPES)[:2] if whole else ["fast", "pld"]
+    options = ["--out", str(out), "--only", *names, *(["--runs", "2"] if whole else ["--steps", "3"])]
+    assert run("forecast", options) == run("forecast", options) == 0
+    # The one that failed is not tried again, being known.
+    assert len(asked) == 2
+    found = json.loads(out.read_text())["runs"]
+    assert list(found) == names
+    assert found["pld"]["error"] == "stopped here" if not whole else "1, 1" in capsys.readouterr().out
+    if not whole:
+        # Another budget is another recipe; one calibration for all.
+        assert run("forecast", ["--out", str(out), "--steps", "4", "--only", "fast"]) == 0
+        assert (len(asked), len(calibrated)) == (3, 1)
+    before = len(asked)
+    assert run("forecast", [*options, "--again"]) == 0
+    assert len(asked) == before + 2
 
 
 def test_a_name_that_is_none_is_told_with_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(WorkbenchError, match=r"no recipe is called 'slow'.*'fast, muon'"):
-        bench.main(["--out", str(tmp_path / "forecast.json"), "--only", "slow"])
+        run("forecast", ["--out", str(tmp_path / "forecast.json"), "--only", "slow"])
 
 
 @pytest.mark.extended

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from workbench import presets
-from workbench.base.errors import WorkbenchError
-from workbench.bench import forecast as bench
 from workbench.bench import forecast_cases
-from workbench.bench.forecast_cases import RECIPES, cases, compare_run, whole_runs
+from workbench.bench.forecast_cases import cases, compare_run, whole_runs
 
 
 def test_cases_are_many_and_different() -> None:
@@ -31,26 +25,6 @@ def test_the_recipes_are_of_a_cpu_and_long_enough_for_records_and_evaluations() 
         assert (recipe.execution.device, recipe.execution.threads) == ("cpu", 1)
         assert recipe.budget.amount >= 5 * recipe.execution.layers_every
         assert recipe.budget.evaluations > 1
-
-
-@pytest.mark.process
-def test_a_second_start_goes_on_and_again_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-
-    def compared(recipe: Any, times: int) -> dict[str, Any]:
-        asked.append(times)
-        return {"forecast_bytes": 1 << 20, "measured_bytes": [1 << 20] * times, "memory_error": [0.0] * times}
-
-    monkeypatch.setattr(bench, "compare_run", compared)
-    out = tmp_path / "runs.json"
-    options = ["--runs", "2", "--out", str(out), "--only", *list(RECIPES)[:2]]
-    assert bench.main(options) == bench.main(options) == 0
-    assert asked == [2, 2]
-    assert json.loads(out.read_text())["runs"].keys() == set(list(RECIPES)[:2])
-    assert bench.main([*options, "--again"]) == 0
-    assert asked == [2, 2, 2, 2]
-    with pytest.raises(WorkbenchError, match=r"no recipe is called 'slow'.*'4 x 128'"):
-        bench.main(["--runs", "1", "--out", str(out), "--only", "slow"])
 
 
 @pytest.mark.process

@@ -11,8 +11,9 @@ import torch
 
 from tests.bench.test_execution import told
 from workbench.base.errors import RecipeError, WorkbenchError
-from workbench.bench import execution, gpu, optimizer_steps
+from workbench.bench import execution, gpu, optimizer_steps, rounds
 from workbench.bench.gpu import PARTS, Part, Setting
+from workbench.bench.harness import run
 from workbench.store.folder import read_object
 
 
@@ -33,7 +34,7 @@ def test_parts_run_fail_and_go_on(
     # Its process knows no such part, and dies.
     monkeypatch.setitem(PARTS, "broken", Part(10, gpu.lans))
     asked = ["broken", "tiny_128", *on_cpu(learnable, out)]
-    assert gpu.main(asked) == 1, "a part is missing"
+    assert run("gpu", asked) == 1, "a part is missing"
     found = read_object(out)
     assert {"hardware", "date", "revision", "versions"} <= set(found)
     states = {name: part["state"] for name, part in found["parts"].items()}
@@ -48,14 +49,14 @@ def test_parts_run_fail_and_go_on(
     del PARTS["broken"]
     found["parts"].pop("broken")
     out.write_text(json.dumps(found), encoding="utf-8")
-    assert gpu.main(asked[1:]) == 0
+    assert run("gpu", asked[1:]) == 0
     assert capsys.readouterr().err.count("done before") == 1
 
 
 @pytest.mark.process
 def test_a_part_that_takes_too_long_is_ended(learnable: list[str], tmp_path: Path) -> None:
     out = tmp_path / "gpu.json"
-    assert gpu.main(["data", *on_cpu(learnable, out), "--minutes", "0"]) == 1
+    assert run("gpu", ["data", *on_cpu(learnable, out), "--minutes", "0"]) == 1
     part = read_object(out)["parts"]["data"]
     assert part["state"] == "out of time"
 
@@ -70,7 +71,7 @@ def test_all_other_parts_here(learnable: list[str], monkeypatch: pytest.MonkeyPa
     assert (full.architecture.layers, full.architecture.heads, full.architecture.width) == (24, 16, 1024)
     assert (full.data.most_rows, full.data.longest, full.execution.micro_batch_size) == (32, 512, None)
     assert full.execution.precision == "bf16"
-    monkeypatch.setattr(execution, "take_rounds", told({}, {}))
+    monkeypatch.setattr(rounds, "take_rounds", told({}, {}))
     asked: list[Any] = []
     monkeypatch.setattr(optimizer_steps, "measure", lambda recipe, kinds, **rest: asked.append((recipe, kinds)) or {})
     gpu.lans(Setting("cpu", 1.0, 2, ()), 1.0)
@@ -85,17 +86,17 @@ def test_a_device_that_is_not_there_is_said_before_anything_starts(tmp_path: Pat
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     with pytest.raises(RecipeError, match="no CUDA device"):
-        gpu.main(["--out", str(tmp_path / "gpu.json")])
+        run("gpu", ["--out", str(tmp_path / "gpu.json")])
     assert not (tmp_path / "gpu.json").exists()
 
 
 def test_an_unknown_part_names_the_legal_ones(tmp_path: Path) -> None:
     with pytest.raises(WorkbenchError, match=r"'lan'.*did you mean 'lans'"):
-        gpu.main(["lan", "--out", str(tmp_path / "gpu.json")])
+        run("gpu", ["lan", "--out", str(tmp_path / "gpu.json")])
 
 
 def test_no_time_left_is_told(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "take_rounds", told({}, {}))
+    monkeypatch.setattr(rounds, "take_rounds", told({}, {}))
     result = execution.measure(tiny, rounds=1, steps=1, warmup=2, seconds=-1.0)
-    assert len(result["contenders"]) == execution.AT_ONCE, "one group always runs"
-    assert any("no time was left" in why for why in result["skipped"].values())
+    assert len(result["contenders"]) == rounds.AT_ONCE, "one group always runs"
+    assert any("no time left" in why for why in result["skipped"].values())

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 import torch
 
-from workbench.base.errors import RecipeError, WorkbenchError
+from tests.bench.test_harness import printed
+from workbench.base.errors import WorkbenchError
 from workbench.bench import ladder
+from workbench.bench.harness import run
 from workbench.bench.ladder import DEFAULT, FINE, ROUGH, TUNED, Arm, Search, climb, fewest_steps, settled, summary
 from workbench.bench.ladder_stage import Train
 from workbench.bench.ladder_tracks import TRACKS, causal
@@ -73,12 +75,6 @@ def test_a_rough_search_takes_fewer_runs() -> None:
     assert 6.0 - ROUGH.band <= rough[-1] <= 6.0
 
 
-def test_a_rung_that_cannot_be_built_is_told_before_anything_is_trained(tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match=r"the rung 'depth: MSLT, .*' cannot be tried .* 2 layers do not split into"):
-        ladder.main(["--set", "architecture.layers=2", "--out", str(tmp_path / "ladder.json")])
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_workshops_ladder_compiles_nothing_on_either_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arms: list[ladder.Arm] = []
 
@@ -90,7 +86,7 @@ def test_the_workshops_ladder_compiles_nothing_on_either_side(tmp_path: Path, mo
     monkeypatch.setattr(ladder.Stage, "train", lambda *_: [])
     for options in ([], ["--track", "workshop"]):
         with pytest.raises(WorkbenchError, match="that is all"):
-            ladder.main([*options, "--out", str(tmp_path / "ladder.json")])
+            run("ladder", [*options, "--out", str(tmp_path / "ladder.json")])
     assert [arm.recipe.execution.compile for arm in arms] == [True] * 3 + [False] * 3
     assert [arm.setting.get("eager") for arm in arms] == [False, False, None, True, True, None]
 
@@ -174,16 +170,16 @@ def test_untuned_arms_keep_their_rate() -> None:
 def test_a_file_is_shown_without_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     three, path = arms(), tmp_path / "ladder.json"
     runs = {arm.name: [{"loss": 6.0, "cpu_seconds": 10.0 - at}] for at, arm in enumerate(three)}
-    whole = {"target": 6.0, "left_out": [], "unigram_entropy": 6.9, **summary(three, runs, 6.0)}
+    whole = {"benchmark": "ladder", "target": 6.0, "unigram_entropy": 6.9, **summary(three, runs, 6.0)}
     path.write_text(json.dumps(whole))
-    assert ladder.main(["--show", "--out", str(path)]) == 0
-    assert "0.90 below word frequencies" in capsys.readouterr().out
-    path.write_text("{}")
+    assert run("ladder", ["--show", "--out", str(path)]) == 0
+    assert "word frequencies: 6.900" in capsys.readouterr().out
+    path.write_text('{"benchmark": "ladder"}')
     with pytest.raises(WorkbenchError, match="no ladder that has ended"):
-        ladder.main(["--show", "--out", str(path)])
+        run("ladder", ["--show", "--out", str(path)])
 
 
-def test_the_factors_are_by_seed_and_a_score_not_reached_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_factors_are_by_seed_and_a_score_not_reached_is_said() -> None:
     three = arms()
     seconds = {DEFAULT: [100.0, 110.0], TUNED: [50.0, 50.0], "our engine": [10.0, 11.0]}
     losses = {DEFAULT: [6.0, 6.0], TUNED: [5.99, 6.01], "our engine": [6.1, 6.0]}
@@ -199,10 +195,10 @@ def test_the_factors_are_by_seed_and_a_score_not_reached_is_said(capsys: pytest.
     low, high = ours["above_target_interval"]
     assert low < 0.05 < high
     assert found["waterfall"]["whole"] == pytest.approx(105 / 10.5)
-    ladder.show({"target": 6.0, "left_out": [], **found}, 6.3, ladder.Console(width=150))
-    shown = capsys.readouterr().out
-    assert "+0.050: not reached" in shown
-    assert "less than 0.5 nats below word frequencies" in shown
+    result = {"target": 6.0, "unigram_entropy": 6.3, **found}
+    verdicts = ladder.shown(result)["verdicts"]
+    assert [each["met"] for each in verdicts] == [False, True, True, False], "0.3 nats below word frequencies are few"
+    assert "our engine: above the score" in printed("ladder", {**result, "verdicts": verdicts})
 
 
 @pytest.mark.parametrize("name", TRACKS)
@@ -218,27 +214,19 @@ def test_rungs_can_be_climbed_one_on_the_other(name: str) -> None:
         recipe.check_whole()
 
 
-def test_seconds_are_of_the_processor_but_on_a_gpu_of_the_wall() -> None:
-    run = {"cpu_seconds": 2.0, "wall_seconds": 3.0}
-    assert [ladder.seconds_of({**run, "device": device}) for device in ("cpu", "cuda")] == [2.0, 3.0]
-    assert ladder.seconds_of({"cpu_seconds": 2.0}) == 2.0, "a run of the time before devices were noted"
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_the_gpu_s_ladder_needs_one(tmp_path: Path) -> None:
-    with pytest.raises(WorkbenchError, match="cuda"):
-        ladder.main(["--gpu", "--out", str(tmp_path / "ladder.json")])
-    assert not (tmp_path / "ladder.json").exists()
-
-
-@pytest.mark.parametrize("asked", [0, 10_000])
-def test_more_runs_at_once_than_there_are_cores_are_refused(asked: int, tmp_path: Path) -> None:
-    with pytest.raises(WorkbenchError, match=rf"--at-once: .* use 1\.\.\d+, got {asked}"):
-        ladder.main(["--at-once", str(asked), "--out", str(tmp_path / "ladder.json")])
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_no_seed_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
-    with pytest.raises(WorkbenchError, match="1 fresh seed or more, got 0"):
-        ladder.main(["--seeds", "0", "--out", str(tmp_path / "ladder.json")])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--at-once", "0"], r"--at-once: .* use 1\.\.\d+, got 0"),
+        (["--at-once", "10000"], r"--at-once: .* use 1\.\.\d+, got 10000"),
+        (["--seeds", "0"], "1 fresh seed or more, got 0"),
+        (["--set", "architecture.layers=2"], r"rung 'depth: MSLT, .*' cannot be tried .* 2 layers do not split into"),
+        pytest.param(["--gpu"], "cuda", marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")),
+    ],
+)
+def test_what_cannot_be_climbed_is_refused_before_anything_is_trained(
+    options: list[str], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(WorkbenchError, match=words):
+        run("ladder", [*options, "--out", str(tmp_path / "ladder.json")])
     assert list(tmp_path.iterdir()) == []

@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 
 from workbench import presets
-from workbench.bench import methods
 from workbench.bench.methods import (
     DEFAULT_STAGES,
     EQUAL_STAGES,
     FROZEN,
-    Verdict,
     claim_recipes,
     claims_base,
     forecast_frozen,
     verdicts,
 )
+from workbench.bench.result import verdict
 from workbench.choices.progress import Progress
 
 # A step of 1.0: 0.1 fixed, 12 layers of 0.025 forward and 0.05 backward.
@@ -38,14 +37,14 @@ def test_verdicts_name_what_was_met_and_what_was_missed() -> None:
     equal, default = {"token_ratio": 0.55}, {"token_ratio": 0.5}
     names = ("progressive_drop at its limit", "progressive_drop, whole schedule", EQUAL_STAGES, DEFAULT_STAGES)
     found = verdicts({**COSTS, **dict(zip(names, (limit, limit, equal, default), strict=True))}, 12)
-    met = {verdict.claim: verdict.met for verdict in found}
+    met = {each["claim"]: each["met"] for each in found}
     assert met["progressive_drop at its limit: time per token saved"]
     assert met["multi_stage, default stages: more tokens/s"], "twice the tokens per second is +100%"
     assert not met["multi_stage, equal stages: more tokens/s"]
     assert not any("compilation" in claim for claim in met), "it is over before the first timed step"
     assert [met[f"{k} of 12 frozen: |time per step over forecast - 1|"] for k in FROZEN] == [True, True, False]
-    assert Verdict("x", 0.2, ">=", 0.2).met
-    assert not Verdict("x", 1.31, "<=", 1.3).met
+    assert verdict("x", 0.2, ">=", 0.2)["met"]
+    assert not verdict("x", 1.31, "<=", 1.3)["met"]
 
 
 def test_contenders_are_what_their_names_say() -> None:
@@ -69,19 +68,3 @@ def test_contenders_are_what_their_names_say() -> None:
     starts = recipes[EQUAL_STAGES].depth.starts()
     assert starts == pytest.approx((0.0, 0.2, 0.4, 0.6, 0.8)), "four equal stages and the joint one"
     assert [plan(EQUAL_STAGES, start).layers for start in starts] == [3, 6, 9, 12, 12]
-
-
-def test_verdicts_are_shares_and_say_whether_their_target_was_met(capsys: pytest.CaptureFixture[str]) -> None:
-    from rich.console import Console
-
-    saved = {"claim": "time per token saved", "value": 0.231, "sign": ">=", "target": 0.2, "goal": 0.24, "met": True}
-    dear = {"claim": "time over forecast", "value": 0.155, "sign": "<=", "target": 0.1, "goal": None}
-    # Of a part whose contenders all failed, too.
-    failed = {"arms": {"muon": {"error": "no such kernel"}}, "busy": []}
-    methods.show({"methods": failed, "verdicts": [saved, {**dear, "met": False}]}, Console(width=160))
-    out = capsys.readouterr().out
-    assert "23.1%" in out
-    assert "15.5%" in out
-    assert "no such kernel" in out
-    assert "target met" in out
-    assert "target missed" in out

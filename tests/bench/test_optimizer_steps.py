@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 import torch
 
 from workbench import presets
 from workbench.base.errors import WorkbenchError
-from workbench.bench import optimizer_steps
+from workbench.bench.harness import run
 from workbench.bench.optimizer_steps import BASELINE, FOREACH, contenders, measure
 from workbench.choices.optimizers.layerwise import layerwise_kernel
 from workbench.recipes.recipe import Recipe
@@ -26,11 +23,11 @@ def test_all_step_the_same_parameters_and_leave_nothing_out(small: Recipe) -> No
     made = contenders(small, ["adamw", "lans"])
     kernel = ["lans"] if layerwise_kernel(torch.device("cpu")) else []
     assert list(made) == [BASELINE, FOREACH, *kernel, "lans (multi-tensor)"]
-    baseline = made[BASELINE][0]
+    baseline = made[BASELINE]
     assert all(group["fused"] for group in baseline.param_groups), "what training would use instead"
-    assert all(group["foreach"] and not group["fused"] for group in made[FOREACH][0].param_groups)
+    assert all(group["foreach"] and not group["fused"] for group in made[FOREACH].param_groups)
     everything = {id(p) for group in baseline.param_groups for p in group["params"]}
-    for optimizer, _ in made.values():
+    for optimizer in made.values():
         assert {id(p) for group in optimizer.param_groups for p in group["params"]} == everything
     assert all(p.grad is not None for group in baseline.param_groups for p in group["params"])
 
@@ -48,20 +45,6 @@ def test_every_reading_is_kept_and_ratios_are_of_one_round(small: Recipe) -> Non
     assert result["optimizers"][BASELINE]["ratio"]["wall"] == {"median": 1.0, "min": 1.0, "max": 1.0, "quiet": 1.0}
 
 
-@pytest.mark.process
-def test_it_is_shown_and_saved(
-    small: Recipe, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(optimizer_steps.presets, "get", lambda name: small)
-    options = ["--preset", "fast", "--optimizers", "lion", "--threads", "1", "--rounds", "2"]
-    assert optimizer_steps.main([*options, "--out", str(tmp_path)]) == 0
-    (path,) = tmp_path.iterdir()
-    (result,) = json.loads(path.read_text(encoding="utf-8"))["results"]
-    assert result["parameters"] > 30_000
-    assert {BASELINE, FOREACH, "lion"} == set(result["optimizers"])
-    assert "lion" in capsys.readouterr().out
-
-
 def test_an_unknown_optimizer_is_named() -> None:
     with pytest.raises(WorkbenchError, match=r"'lamp'.*did you mean 'lamb'"):
-        optimizer_steps.main(["--optimizers", "lamp"])
+        run("optimizer_steps", ["--optimizers", "lamp"])

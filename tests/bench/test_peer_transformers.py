@@ -17,12 +17,17 @@ from workbench.bench import timed_trainer
 from workbench.bench.contender import Stage
 from workbench.bench.peers import same_maths, trainer
 from workbench.choices.data.order import RowOrder
+from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import TokenStore
+from workbench.choices.objectives.token_prediction import TokenPrediction
+from workbench.choices.progress import Progress
 from workbench.recipes.recipe import Recipe
+from workbench.training.assemble import assemble
+from workbench.training.batches import StepShape, step_batch
 
 pytest.importorskip("transformers", reason="needs the package transformers")
 from workbench.bench import peer_transformers
-from workbench.bench.peer_transformers import Rounds, Rows
+from workbench.bench.peer_transformers import IGNORED, Rounds, Rows, ignoring
 from workbench.bench.timed_trainer import PeakMemory
 
 
@@ -93,3 +98,21 @@ def test_what_every_process_loads_is_nobodys_memory(module: Any, tiny: Recipe, m
     (ready,) = said(module, {"warmup": 1, "memory": True, **trainer(tiny)}, "", monkeypatch)
     assert order == ["loaded", "watched"]
     assert ready["ready"]["compile_wall_seconds"] == 0.0, "neither compiles: a first step is none"
+
+
+def test_labels_of_transformers_are_ours_where_they_count(tiny: Recipe) -> None:
+    assembled = assemble(tiny, prepare(tiny.data))
+    model = assembled.model
+    assert isinstance(model, TokenPrediction)
+    batch = step_batch(assembled.order, 0, StepShape(4, tiny.data.longest, 4)).parts[0]
+    start = Progress(step=0, tokens=0, seconds=0.0, budget=tiny.budget)
+    seen, count = model.labelled(batch, start), model.counts(batch, start)["loss"]
+    labels_BT = ignoring(seen)
+    places = (labels_BT != IGNORED).flatten().nonzero().flatten()
+    assert torch.equal(places, seen.index_N)
+    assert torch.equal(labels_BT.flatten()[places], batch.tokens_BT.flatten()[places])
+    assert len(places) == count
+    # A slot that weighs nothing has no label either.
+    lighter = seen._replace(weight_N=seen.weight_N.clone())
+    lighter.weight_N[0] = 0
+    assert int((ignoring(lighter) != IGNORED).sum()) == count - 1

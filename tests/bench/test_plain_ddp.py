@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.bench.plain_ddp import main
+from workbench.bench.harness import run
 
 
 @pytest.mark.process
@@ -17,9 +17,9 @@ def test_a_toy_of_it_takes_turns(corpus: Path, tmp_path: Path, capsys: pytest.Ca
                        "sequence_length": 32, "batch_size": 8})  # fmt: skip
     small = ["--set", f"data={data}", "--set", "architecture.layers=1", "--set", "architecture.width=32"]
     small += ["--set", "execution.compile=false", "--rounds", "2", "--steps", "4"]
-    assert main([*small, "--out", str(tmp_path)]) == 0
+    assert run("plain_ddp", [*small, "--out", str(tmp_path)]) == 0
     (path,) = tmp_path.glob("plain_ddp-*.json")
     found = json.loads(path.read_text())
     assert found["undisturbed"] == pytest.approx(found["step_ms"]["ours"] / found["step_ms"]["plain"])
     assert found["by_round"]["min"] > 0
-    assert "plain torchrun DDP" in capsys.readouterr().out
+    assert "ours beside plain DDP" in capsys.readouterr().out

@@ -8,11 +8,13 @@ import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from workbench import presets
 from workbench.bench import presets as bench
+from workbench.bench.harness import run
 from workbench.recipes.recipe import Recipe
 
 
@@ -93,19 +95,20 @@ def test_a_schedule_without_warmup_is_left_alone() -> None:
 
 @pytest.mark.extended
 @pytest.mark.process
-def test_real_runs_are_kept_and_not_repeated(
-    learnable: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
-) -> None:
+def test_runs_are_kept_and_not_repeated(learnable: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def ask(message: dict[str, Any]) -> dict[str, Any]:
+        asked.append(message["recipe"]["optimizer"]["lr"])
+        return {"loss": 5.0 + abs(math.log2(asked[-1] / 1e-3)), "steps": 3, "wall_seconds": 1.0}
+
+    child = contextlib.nullcontext(SimpleNamespace(ready={"unigram_entropy": 6.0}, ask=ask))
+    monkeypatch.setattr(bench, "Contender", lambda *_: child)
     knobs = [part for knob in [*learnable, "budget.amount=3"] for part in ("--set", knob)]
     arguments = ["fast", "--out", str(tmp_path / "presets.json"), *knobs]
-    assert bench.main(arguments) == 0
-    first = capsys.readouterr().out
-    saved = json.loads((tmp_path / "presets.json").read_text())
-    assert len(saved["runs"]) >= 5
-    assert all(run["steps"] == 3 and run["loss"] > 2 for run in saved["runs"].values())
-    # Nobody who could train: another process would load torch for nothing.
-    idle = contextlib.nullcontext(SimpleNamespace(ready={"unigram_entropy": saved["unigram_entropy"]}))
-    monkeypatch.setattr(bench, "Contender", lambda *_: idle)
-    assert bench.main(arguments) == 0
-    again = capsys.readouterr().out
-    assert again.splitlines() == first.splitlines()[-1:], "only the verdict: every run was known"
+    assert run("presets", arguments) == 0
+    saved, trained = json.loads((tmp_path / "presets.json").read_text()), len(asked)
+    assert len(saved["runs"]) == trained >= 5
+    assert saved["scores"]["fast, loss, nats"]["value"] == min(each["loss"] for each in saved["runs"].values())
+    assert run("presets", arguments) == 0
+    assert len(asked) == trained, "every run was known"

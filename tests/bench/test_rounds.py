@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from workbench.bench import contender
-from workbench.bench.rounds import Entrant, draw, table, take_rounds, waterfall
+from workbench.base.errors import WorkbenchError
+from workbench.bench import rounds
+from workbench.bench.rounds import AT_ONCE, Entrant, beside, take_rounds, waterfall
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             if self.setting.get("ends") == moment:
                 raise RuntimeError(f"contender '{self.name}' ended with exit code 1; its last words:\nno such device")
 
-    monkeypatch.setattr(contender, "Contender", Child)
+    monkeypatch.setattr(rounds, "Contender", Child)
     return names
 
 
@@ -86,10 +86,12 @@ def test_factors_multiply_to_the_whole() -> None:
     assert [step["factor"] for step in found["steps"]] == [pytest.approx(3.0), pytest.approx(0.5)]
     assert math.prod(step["factor"] for step in found["steps"]) == pytest.approx(found["whole"])
     assert (found["steps"][0]["min"], found["steps"][0]["max"]) == (pytest.approx(3.0), pytest.approx(3.1))
-    assert table(found, "title").row_count == 2
+    assert [step["so_far"] for step in found["steps"]] == [pytest.approx(3.0), pytest.approx(1.5)]
 
 
-def test_it_is_drawn(tmp_path: Path) -> None:
-    found = waterfall({"a": [1.0], "b": [4.0]}, [("", "a"), ("heads", "b")])
-    path = draw(found, "Heads", tmp_path / "heads.png")
-    assert path.read_bytes().startswith(b"\x89PNG")
+def test_few_are_alive_at_once_each_time_with_the_baseline(asked: list[str]) -> None:
+    many = {"a": Entrant("", {"tokens": 1}), **{f"b{number}": Entrant("", {"tokens": 1}) for number in range(AT_ONCE)}}
+    groups = [list(held.ready) for held in beside("a", many, rounds=1, steps=1, warmup=1)]
+    assert groups == [["a", *(f"b{number}" for number in range(AT_ONCE - 1))], ["a", f"b{AT_ONCE - 1}"]]
+    with pytest.raises(WorkbenchError, match=r"'a' cannot run this recipe here: no such device"):
+        list(beside("a", entrants(a="start"), rounds=1, steps=1, warmup=1))

@@ -7,15 +7,15 @@ every arm is tuned alike, on a seed of its own. All of it trains in one process 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from workbench.bench.harness import Bench, Options
-from workbench.bench.sampled_words import trained_loss
+from workbench.bench.contender import note
+from workbench.bench.presets import best_rate, nats_of
+from workbench.bench.result import spread
+from workbench.bench.table import Options
+from workbench.bench.tuning_worker import train
+from workbench.choices.data.prepare import prepare
 from workbench.recipes.recipe import Recipe
 
 TUNING_SEED = 1000
@@ -45,49 +45,38 @@ def arms(recipe: Recipe, times: list[int]) -> dict[str, Recipe]:
     return found
 
 
-def tuned(recipe: Recipe, rates: list[float], loss: Callable[[Recipe], float]) -> tuple[float, dict[float, float]]:
-    """Return the best rate and all that were tried, a factor of 2 beyond the grid while the best is at its end."""
-    tried = {rate: loss(recipe.with_(optimizer={"lr": rate}, seed=TUNING_SEED)) for rate in sorted(rates)}
-    for _ in range(2):
-        best = min(tried, key=tried.__getitem__)
-        if min(tried) < best < max(tried):
-            break
-        further = best / 2 if best == min(tried) else best * 2
-        tried[further] = loss(recipe.with_(optimizer={"lr": further}, seed=TUNING_SEED))
-    return min(tried, key=tried.__getitem__), dict(sorted(tried.items()))
+def losses_of(recipes: Sequence[Recipe]) -> list[float]:
+    """Return the held-out nats of whole runs in this process."""
+    return [nats_of(train(recipe, prepare(recipe.data, say=lambda line: None))) for recipe in recipes]
 
 
-def _measured(options: Options) -> dict[str, Any]:
+def measured(options: Options) -> dict[str, Any]:
+    """Measure what the options ask for."""
     recipe = base(options.optimizer, options.rows, options.tokens).with_assignments(options.set)
     found: dict[str, Any] = {}
     for name, arm in arms(recipe, options.times).items():
-        rate, tried = tuned(arm, options.rates, trained_loss)
-        losses = [trained_loss(arm.with_(optimizer={"lr": rate}, seed=seed)) for seed in range(options.seeds)]
-        found[name] = {"rows": arm.data.most_rows, "rate": rate, "tuning": tried, "losses": losses}
-        print(f"{name}: rate {rate:g}, {', '.join(f'{loss:.3f}' for loss in losses)} nats", flush=True)
+        tried = best_rate(arm.with_(seed=TUNING_SEED), options.rates, losses_of)
+        rate = min(tried, key=tried.__getitem__)
+        losses = losses_of([arm.with_(optimizer={"lr": rate}, seed=seed) for seed in range(options.seeds)])
+        found[name] = {
+            "rows": arm.data.most_rows,
+            "rate": rate,
+            "tuning": dict(sorted(tried.items())),
+            "losses": losses,
+        }
+        note(f"{name}: rate {rate:g}, {', '.join(f'{loss:.3f}' for loss in losses)} nats")
     return {"recipe": recipe.to_dict(), "arms": found}
 
 
-def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
-    table = Table("arm", "rows", "best rate", "held-out nats by seed", "mean", "beside the mean of gradients")
+def shown(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arms with their mean, and how far they lie from the mean of gradients, a spread over seeds."""
+    arms = {}
     for name, arm in result["arms"].items():
         twin = result["arms"][name.replace("adasum", "mean")]
         gaps = [ours - theirs for ours, theirs in zip(arm["losses"], twin["losses"], strict=True)]
-        words = "" if twin is arm else f"{statistics.mean(gaps):+.3f} ({min(gaps):+.3f} to {max(gaps):+.3f})"
-        nats = ", ".join(f"{loss:.3f}" for loss in arm["losses"])
-        table.add_row(name, str(arm["rows"]), f"{arm['rate']:g}", nats, f"{statistics.mean(arm['losses']):.3f}", words)
-    console.print(table)
-
-
-main = Bench(
-    "adasum", __doc__, _measured, _show,
-    options={
-        "--optimizer": {"default": "adamw", "choices": ("adamw", "lamb", "lans"), "help": "(%(default)s)"},
-        "--rows": {"type": int, "default": 8, "help": "of 64 tokens in the smallest batch (%(default)s)"},
-        "--times": {"type": int, "nargs": "+", "default": [2, 4, 8], "help": "multiples of it, powers of two"},
-        "--tokens": {"type": int, "default": 200_000, "help": "of every run (%(default)s)"},
-        "--rates": {"type": float, "nargs": "+", "default": [1e-3, 2e-3, 4e-3], "help": "tried first"},
-        "--seeds": {"type": int, "default": 3, "help": "(%(default)s)"},
-        "--set": {"action": "append", "default": [], "metavar": "PATH=VALUE", "help": "change the recipe"},
-    },
-).main  # fmt: skip
+        arms[name] = {
+            **arm,
+            "mean_loss": statistics.mean(arm["losses"]),
+            "beside_the_mean_of_gradients": None if twin is arm else spread(gaps),
+        }
+    return {"arms": arms}

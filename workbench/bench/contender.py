@@ -1,7 +1,6 @@
 """Run one contender of a race of speeds: a child process that trains a number of steps on request.
 
-All contenders live at once, but only one works at a time, so the rounds of A and B alternate on the same machine and
-a busy moment hits both. Protocol over stdin and stdout, one JSON object a line: the child says ``{"ready": ...}``
+Protocol over stdin and stdout, one JSON object a line: the child says ``{"ready": ...}``
 after its warm-up (compilation included), answers ``{"steps": n}`` with what these steps took, and ends when stdin
 closes.
 """
@@ -15,10 +14,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Self, TextIO
 
-from workbench.bench.harness import in_turn
 from workbench.recipes.recipe import Recipe
 from workbench.store.state import die_with_parent
 
@@ -93,48 +91,6 @@ class Contender:
             raise RuntimeError(f"contender '{self.name}' ended with exit code {code}; its last words:\n{tail}")
         answer: dict[str, Any] = json.loads(line)
         return answer
-
-
-def take_turns(
-    settings: Sequence[tuple[str, dict[str, Any]]], rounds: int, steps: int, failed: dict[str, str] | None = None
-) -> tuple[dict[str, dict[str, Any]], dict[str, list[dict[str, Any]]]]:
-    """Start contenders, given as module and setting, and have each take ``steps`` steps a round.
-
-    Args:
-        failed: gets the last words of those that end on the way, and the others go on; None ends all.
-
-    Returns:
-        what each said after its warm-up, and its answers by round; both by name, without those that failed.
-    """
-    with contextlib.ExitStack() as stack:
-        stage: list[Contender] = []
-
-        def lost(name: str, error: RuntimeError) -> None:
-            if failed is None:
-                raise error
-            failed[name] = str(error).splitlines()[-1]
-            note(f"{name} cannot run here: {failed[name]}")
-
-        for module, setting in settings:
-            note(f"starting {setting['name']} (warm-up and compilation)")
-            try:
-                each = stack.enter_context(Contender(module, setting))
-                # One by one: warm-ups side by side would take each other's time.
-                assert each.ready is not None
-                stage.append(each)
-            except RuntimeError as error:
-                lost(setting["name"], error)
-        answers: dict[str, list[dict[str, Any]]] = {each.name: [] for each in stage}
-        # In turns, never all rounds of one contender: drift of clock and temperature hits all alike.
-        for number in range(rounds):
-            for each in in_turn(stage, number):
-                try:
-                    answers[each.name].append(each.ask({"steps": steps}))
-                except RuntimeError as error:
-                    lost(each.name, error)
-                    stage = [other for other in stage if other is not each]
-            note(f"round {number + 1} of {rounds}")
-        return {each.name: each.ready for each in stage}, {each.name: answers[each.name] for each in stage}
 
 
 def note(text: str) -> None:

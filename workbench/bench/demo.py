@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from workbench.bench.harness import Bench, Options
+from workbench.bench.table import Options
 from workbench.client.launch import launch
 from workbench.client.run import Run
-from workbench.experiments.demo import SECONDS, follow, prepare, stop
+from workbench.experiments.demo import follow, prepare, stop
 from workbench.recipes import presets
 from workbench.recipes.recipe import Recipe
 
@@ -52,20 +52,7 @@ def measure(recipes: Sequence[Recipe], seeds: Sequence[int], runs_dir: Path | No
     }
 
 
-def _measured(options: Options) -> dict[str, Any]:
+def measured(options: Options) -> dict[str, Any]:
+    """Measure what the options ask for."""
     recipes = (presets.demo_baseline(options.seconds), presets.demo_fast(options.seconds))
     return measure(recipes, options.seeds, options.runs, Console())
-
-
-def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
-    console.print(result["gap_nats"])
-
-
-main = Bench(
-    "demo", __doc__, _measured, _show, out=("--results", "docs/results"),
-    options={
-        "--seeds": {"type": int, "nargs": "+", "default": [0, 1, 2], "help": "one pair of runs each"},
-        "--seconds": {"type": float, "default": SECONDS, "help": "training seconds of each run (%(default)g)"},
-        "--runs": {"type": Path, "help": "the runs folder; else $WORKBENCH_RUNS, else ./runs"},
-    },
-).main  # fmt: skip

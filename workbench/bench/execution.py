@@ -8,31 +8,23 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 import time
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args, get_origin
-
-from rich.console import Console
-from rich.table import Table
+from typing import Any, Literal, NamedTuple
 
 from workbench.base.errors import WorkbenchError, check_known
 from workbench.bench.contender import TRAINER
-from workbench.bench.harness import ONLY, Bench, Options, recipe_of, rounds_of
-from workbench.bench.result import spread
-from workbench.bench.rounds import Entrant, SpeedRounds, draw, ratios, take_rounds, waterfall
-from workbench.bench.rounds import table as waterfall_table
-from workbench.choices.execution import Execution, Native
+from workbench.bench.harness import recipe_of, rounds_of
+from workbench.bench.result import spread, verdict
+from workbench.bench.rounds import Entrant, SpeedRounds, beside, ratios, waterfall
+from workbench.bench.table import Options
 from workbench.recipes.recipe import Recipe
 
 EXACT, ROUNDED = 2e-3, 5e-2
 """Nats by which the loss of a step may differ from eager fp32: other order of sums, and fewer digits."""
 COMPARED_STEPS = 20
 """Steps whose losses are compared."""
-AT_ONCE = 6
-"""Contenders alive at the same time, the plain one among them; each holds a model and a copy of torch."""
 PLAIN = "plain"
 
 
@@ -64,31 +56,11 @@ KNOBS: dict[str, Knob] = {
     "attention": Knob("plain", ("sdpa", "flex", "varlen", "auto")),
     "optimizer_states": Knob("fp32", ("host", "8bit"), "memory", ROUNDED),
     "weights": Knob("fp32", ("bf16",), "memory", ROUNDED, {"precision": "bf16"}),
-    "recompute": Knob("off", ("attention", "activation", "dropout", "operations", "layers"), "memory", EXACT),
+    "recompute": Knob("off", ("budget", "attention", "activation", "dropout", "operations", "layers"), "memory"),
 }
-"""By name, in the order in which they are added. A knob that is not here is compared as :func:`declared` says."""
-
-
-def declared() -> tuple[dict[str, Knob], dict[str, str]]:
-    """All knobs of the native engine, those of :data:`KNOBS` first; and why others are left out.
-
-    Of a knob without a line in :data:`KNOBS`, the default is plain and every other value that its type names is
-    compared, for memory's sake.
-    """
-    fields = {name: each for name, each in Native.model_fields.items() if name not in (*Execution.model_fields, "kind")}
-    found: dict[str, Knob] = {}
-    left_out = {}
-    for name in sorted(fields, key=lambda name: list(KNOBS).index(name) if name in KNOBS else len(KNOBS)):
-        each = fields[name]
-        named = (False, True) if each.annotation is bool else get_args(each.annotation)
-        if name not in KNOBS and each.annotation is not bool and get_origin(each.annotation) is not Literal:
-            left_out[name] = "its type names no values; give it a line in KNOBS of workbench/bench/execution.py"
-            continue
-        knob = KNOBS.get(name) or Knob(each.default, (), "memory", ROUNDED)
-        # First those that the line does not mention: the last one is for the sum, and the line decides about that.
-        others = tuple(value for value in named if value not in (knob.plain, *knob.values))
-        found[name] = knob._replace(values=(*others, *knob.values))
-    return found, left_out
+"""By name, in the order in which they are added."""
+LEFT_OUT = ("recompute_every", "memory_gib", "parallel")
+"""Knobs of the native engine that have no few values to compare, or need several processes."""
 
 
 class Contenders(NamedTuple):
@@ -184,40 +156,35 @@ def measure(
         ``contenders`` by name: ``execution`` (what is unlike the plain engine), ``tokens_per_second`` and
         ``faster_than_plain`` (spreads, the latter by round), ``memory_bytes``, ``compile_wall_seconds``, ``attention``,
         ``losses`` of the first steps, ``loss_difference`` (greatest, nats), ``tolerance`` and ``within``; ``skipped``
-        with reasons; ``waterfall`` of tokens per second and of memory; ``claims`` (see :func:`_claims`).
+        with reasons; ``waterfall`` of tokens per second and of memory; ``verdicts`` (see :func:`_claims`).
 
     Raises:
         WorkbenchError: no knob of that name, or no round.
     """
     if rounds < 1:
         raise WorkbenchError(f"--rounds: {rounds} rounds measure nothing; use 1 or more")
-    knobs, skipped = declared()
     for name in only or ():
-        check_known("--only", name, knobs)
-    knobs = {name: knob for name, knob in knobs.items() if only is None or name in only}
-    base = plain(recipe, declared()[0])
+        check_known("--only", name, KNOBS)
+    knobs = {name: knob for name, knob in KNOBS.items() if only is None or name in only}
+    base = plain(recipe, KNOBS)
     among = contenders(base, knobs)
-    skipped |= among.skipped
+    skipped = among.skipped
     rows: dict[str, dict[str, Any]] = {}
     relative: dict[str, list[float]] = {PLAIN: [1.0] * rounds}
     began = time.monotonic()
-    for group in _groups([*among.changes]):
-        if time.monotonic() - began > seconds and rows:
-            skipped |= dict.fromkeys(group, f"no time was left after {seconds:.0f} s")
-            continue
-        entrants = {PLAIN: Entrant(TRAINER, {"recipe": base.to_dict()})}
-        for name in group:
-            entrants[name] = Entrant(TRAINER, {"recipe": base.with_(execution=among.changes[name]).to_dict()})
-        held = take_rounds(entrants, rounds=rounds, steps=steps, warmup=warmup, all_needed=False)
+    changed = {PLAIN: base, **{name: base.with_(execution=changes) for name, changes in among.changes.items()}}
+    entrants = {name: Entrant(TRAINER, {"recipe": each.to_dict()}) for name, each in changed.items()}
+    for held in beside(PLAIN, entrants, rounds=rounds, steps=steps, warmup=warmup):
         skipped |= held.failed
-        if PLAIN not in held.ready:
-            raise WorkbenchError(f"the plain engine cannot run this recipe here: {held.failed[PLAIN]}")
         for name in held.ready:
             # Of the plain engine, the first group's readings stand for all.
             if name not in rows:
                 rows[name] = _row(held, name, among)
         rates = held.rates()
         relative |= {name: [a / b for a, b in zip(each, rates[PLAIN], strict=True)] for name, each in rates.items()}
+        if time.monotonic() - began > seconds:
+            skipped |= dict.fromkeys(entrants.keys() - rows.keys() - skipped.keys(), f"no time left, {seconds:.0f} s")
+            break
     memory = {name: [float(row["memory_bytes"])] for name, row in rows.items()}
     chains = {which: [link for link in chain if link[1] in rows] for which, chain in among.chains.items()}
     return {
@@ -230,12 +197,8 @@ def measure(
             "tokens_per_second": waterfall(relative, chains["tokens_per_second"]),
             "memory_bytes": waterfall(memory, chains["memory_bytes"]),
         },
-        "claims": _claims(chains["tokens_per_second"], relative, knobs),
+        "verdicts": _claims(chains["tokens_per_second"], relative, knobs),
     }
-
-
-def _groups(names: list[str]) -> list[list[str]]:
-    return [names[first : first + AT_ONCE - 1] for first in range(0, max(1, len(names)), AT_ONCE - 1)]
 
 
 def _row(held: SpeedRounds, name: str, among: Contenders) -> dict[str, Any]:
@@ -274,43 +237,11 @@ def _claims(
         found.setdefault(after[1], ("eager of the same precision and layout", 1.45))
     last = chain[-1][1]
     return [
-        {"beside": beside, "contender": name, "target": target, **ratios(relative[last], relative[name])}
-        for name, (beside, target) in found.items()
+        verdict(f"all for speed beside {words}", ratios(relative[last], relative[name])["median"], ">=", target, "x")
+        for name, (words, target) in found.items()
     ]
 
 
-def table(result: Mapping[str, Any]) -> Table:
-    """One row per contender of a result of :func:`measure`."""
-    found = Table(
-        "execution", "tokens/s (median)", "beside plain", "range", "GiB", "loss off by", "allowed", "compiled in"
-    )
-    for name, row in result["contenders"].items():
-        beside, off = row["faster_than_plain"], f"{row['loss_difference']:.5f}{'' if row['within'] else ' too far'}"
-        found.add_row(
-            name, f"{statistics.median(row['readings']):,.0f}", f"{beside['median']:.2f}x",
-            f"{beside['min']:.2f} to {beside['max']:.2f}", f"{row['memory_bytes'] / 2**30:.2f}", off,
-            f"{row['tolerance']:g}", f"{row['compile_wall_seconds']:.0f} s",
-        )  # fmt: skip
-    return found
-
-
-def _measured(options: Options) -> dict[str, Any]:
+def measured(options: Options) -> dict[str, Any]:
+    """Measure what the options ask for."""
     return measure(recipe_of(options), only=options.only, **rounds_of(options))
-
-
-def _show(result: Mapping[str, Any], console: Console, path: Path) -> None:
-    console.print(table(result))
-    for name, why in result["skipped"].items():
-        console.print(f"not compared: {name}: {why}", highlight=False)
-    for claim in result["claims"]:
-        console.print(f"all for speed beside {claim['beside']}: {claim['median']:.2f}x (asked {claim['target']:g}x)")
-    for which, title in (("tokens_per_second", "Tokens per second"), ("memory_bytes", "Peak memory")):
-        found, title = result["waterfall"][which], f"{title}, {result['recipe']['name']}, knob by knob"
-        console.print(waterfall_table(found, title))
-        if found["steps"]:
-            console.print(f"drawn {draw(found, title, path.with_suffix(f'.{which}.png'))}")
-
-
-main = Bench(
-    "execution", __doc__, _measured, _show, preset="fast", rounds=7, steps=8, warmup=4, options={"--only": ONLY}
-).main

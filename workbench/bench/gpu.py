@@ -7,7 +7,6 @@ readings. The file is saved after every part, and a second start does those that
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -21,14 +20,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.console import Console
-from rich.table import Table
-
 from workbench.base.errors import check_known
 from workbench.bench import execution, optimizer_steps
 from workbench.bench.contender import TRAINER, note
 from workbench.bench.result import ResultsFile, spread
 from workbench.bench.rounds import Entrant, take_rounds
+from workbench.bench.table import Options
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution import Native
 from workbench.ops.remembered import device_name
@@ -185,44 +182,20 @@ def _in_process(name: str, setting: Setting, seconds: float) -> dict[str, Any]:
         return {"state": "out of time" if code is None else "failed", "error": words}
 
 
-def main(argv: list[str]) -> int:
-    """``workbench bench --gpu``: run the parts, print the table; 1 if one is missing.
+def measured(options: Options) -> dict[str, Any]:
+    """Run the parts that are named and missing.
 
     Raises:
         WorkbenchError: a part that does not exist, or a device that is not there.
     """
-    parser = argparse.ArgumentParser(prog="workbench bench gpu", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default")
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--scale", type=float, default=1.0, help="factor on the size of every model and batch")
-    parser.add_argument("--steps", type=int, default=20, help=f"timed steps in each of {ROUNDS} rounds")
-    parser.add_argument("--minutes", type=float, default=9.5, help="for all parts together")
-    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="change every recipe")
-    parser.add_argument("--out", type=Path, default=Path("out/bench/gpu.json"), help="the file to fill")
-    options = parser.parse_args(argv)
     for name in options.parts:
         check_known("part", name, PARTS)
     setting = Setting(options.device, options.scale, options.steps, tuple(options.set))
-    console, results = Console(), ResultsFile(options.out, "gpu")
-    with results.own():
-        parts = run_parts(results, setting, options.parts or list(PARTS), options.minutes)
-    console.print(table(parts))
-    console.print(f"saved {options.out}")
-    return int(any(part["state"] != "done" for part in parts.values()))
-
-
-def table(parts: dict[str, dict[str, Any]]) -> Table:
-    """One row per part that measured a model's speed."""
-    found = Table("part", "tokens/s", "MFU of the data sheet", "of a measured product", "GiB")
-    for name, part in parts.items():
-        result = part.get("result", {})
-        if "share_of_product" in result:
-            sheet = "unknown" if result["mfu"] is None else f"{result['mfu']:.1%}"
-            found.add_row(
-                name, f"{result['tokens_per_second']['median']:,.0f}", sheet, f"{result['share_of_product']:.1%}",
-                f"{result['memory_bytes'] / 2**30:.2f}",
-            )  # fmt: skip
-    return found
+    # Said before the file is locked.
+    Native(device=setting.device).resolve_device()
+    with options.results.own():
+        parts = run_parts(options.results, setting, options.parts or list(PARTS), options.minutes)
+    return {"unfinished": [name for name, part in parts.items() if part["state"] != "done"]}
 
 
 def _part(name: str, setting: str, seconds: str, path: str) -> None:

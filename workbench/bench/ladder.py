@@ -11,35 +11,29 @@ counts less; two runs train side by side on two cores, each with one to itself.
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.console import Console
-from rich.table import Table
 from scipy.stats import t as student
 
 from workbench.base.errors import RecipeError, WorkbenchError
 from workbench.bench.contender import note
 from workbench.bench.ladder_stage import Arm, Stage, Train
-from workbench.bench.ladder_tracks import TRACKS
+from workbench.bench.ladder_tracks import TRACKS, Track
 from workbench.bench.presets import TUNING_SEED, nats_of, seconds_of, sweep
 from workbench.bench.presets import WORKER as OURS
-from workbench.bench.result import ResultsFile, spread
-from workbench.bench.rounds import draw, ratios, waterfall
-from workbench.bench.rounds import table as waterfall_table
+from workbench.bench.result import spread, verdict
+from workbench.bench.rounds import ratios, waterfall
+from workbench.bench.table import Options
 from workbench.recipes.recipe import Recipe
-from workbench.store.folder import read_object
 
 THEIRS = "workbench.bench.whole_trainer"
 DEFAULT, TUNED = "Trainer", "Trainer tuned"
-SEEDS = 6
 TOLERANCE = 0.02
 """Nats above the target at which the mean of fresh seeds may end."""
 LEARNED = 0.5
@@ -228,30 +222,14 @@ def _interval(values: Sequence[float]) -> list[float] | None:
     return [mean - half, mean + half]
 
 
-def main(argv: list[str]) -> int:
-    """``workbench bench ladder``: climb, train fresh seeds, print the table, save JSON and waterfall; resumable."""
+def measured(options: Options) -> dict[str, Any]:
+    """Climb, train fresh seeds, and give what they came to."""
     cores = os.cpu_count() or 1
-    parser = argparse.ArgumentParser(prog="workbench bench ladder", description=__doc__)
-    parser.add_argument("--track", choices=TRACKS, default="causal", help="where it begins (%(default)s)")
-    parser.add_argument("--gpu", action="store_const", dest="track", const="bert_base", help="the track bert_base")
-    parser.add_argument("--out", type=Path, help="results file (the track's own in docs/results)")
-    parser.add_argument(
-        "--steps", type=int, help="of the default Trainer, whose end is the score to reach (the track's own)"
-    )
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="fresh ones, 1 to N")
-    parser.add_argument("--at-once", type=int, default=min(2, cores), metavar="N",
-                        help="runs side by side, each on a core of its own (%(default)s)")  # fmt: skip
-    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="a knob of every arm")
-    parser.add_argument("--show", action="store_true", help="print what the results file holds, and train nothing")
-    options = parser.parse_args(argv)
     if options.seeds < 1:
         raise WorkbenchError(f"--seeds: a ladder needs 1 fresh seed or more, got {options.seeds}")
-    if not 1 <= options.at_once <= cores:
+    if not 1 <= options.at_once <= max(2, cores):
         raise WorkbenchError(f"--at-once: each run needs a core of its own; use 1..{cores}, got {options.at_once}")
     track = TRACKS[options.track]
-    out = options.out or track.results
-    if options.show:
-        return _show(out)
     recipe = track.base(options.steps or track.steps).with_assignments(options.set)
     if track.quick:
         recipe = recipe.with_(execution={"compile": False})
@@ -262,72 +240,50 @@ def main(argv: list[str]) -> int:
             recipe.with_(**changes)
         except RecipeError as error:
             raise RecipeError(f"the rung '{what}' cannot be tried with these options: {error}") from None
+    eager, tuned = {"eager": track.quick}, "fused AdamW, no dropout, the fastest precision and compilation"
     arms = [
-        Arm(DEFAULT, "transformers' Trainer, default", THEIRS, recipe, {"tuned": False, "eager": track.quick}),
-        Arm(
-            TUNED,
-            "fused AdamW, no dropout, the fastest precision and compilation",
-            THEIRS,
-            recipe,
-            {"tuned": True, "eager": track.quick},
-        ),
+        Arm(DEFAULT, "transformers' Trainer, default", THEIRS, recipe, {"tuned": False, **eager}),
+        Arm(TUNED, tuned, THEIRS, recipe, {"tuned": True, **eager}),
         Arm("our engine", "our engine, the same block", OURS, recipe, {}),
     ]
-    results = ResultsFile(out, "ladder")
     # A GPU has no second half.
-    at_once = options.at_once if recipe.engine().device.type == "cpu" else 1
-    with results.own(), Stage(results, at_once) as stage:
-        if track.quick:
-            # With these both begin, whatever they come to.
-            stage.train([(arm, arm.recipe) for arm in arms[:2]])
-        found = climb(arms, track.rungs, stage.trainer, not track.quick)
-        default, *others = found["arms"]
-        if not track.quick:
-            found["arms"] = [default, *(settled(arm, found["target"], stage.trainer(arm)) for arm in others)]
-        # Few seeds at a time: a slow hour hits all arms of a seed.
-        runs: dict[str, list[dict[str, Any]]] = {arm.name: [] for arm in found["arms"]}
-        seeds = range(1, options.seeds + 1)
-        for first in range(0, len(seeds), at_once):
-            some = seeds[first : first + at_once]
-            work = [(arm, recipe) for arm in found["arms"] for recipe in _on_seeds(arm.recipe, some)]
-            for (arm, _), run in zip(work, stage.train(work), strict=True):
-                runs[arm.name].append(run)
-        result = {
-            "target": found["target"],
-            "left_out": found["left_out"],
-            **summary(found["arms"], runs, found["target"]),
-        }
-        results.put(recipes={arm.name: arm.recipe.to_dict() for arm in found["arms"]}, seeds=options.seeds,
-                    tuned=not track.quick, **result)  # fmt: skip
-    draw(result["waterfall"], "Seconds to the default Trainer's score", out.with_suffix(".png"))
-    show(result, results.data["unigram_entropy"], Console(width=150))
-    return 0
+    at_once = min(options.at_once, cores) if recipe.engine().device.type == "cpu" else 1
+    with options.results.own(), Stage(options.results, at_once) as stage:
+        return {**_climbed(arms, track, stage, range(1, options.seeds + 1), at_once), "tuned": not track.quick}
 
 
-def _show(path: Path) -> int:
-    found = read_object(path)
-    if "by_arm" not in found:
-        raise WorkbenchError(f"'{path}' holds no ladder that has ended; `workbench bench ladder --out {path}` goes on")
-    show(found, found["unigram_entropy"], Console(width=150))
-    return 0
+def _climbed(arms: list[Arm], track: Track, stage: Stage, seeds: range, at_once: int) -> dict[str, Any]:
+    if track.quick:
+        # With these both begin, whatever they come to.
+        stage.train([(arm, arm.recipe) for arm in arms[:2]])
+    found = climb(arms, track.rungs, stage.trainer, not track.quick)
+    default, *others = found["arms"]
+    if not track.quick:
+        found["arms"] = [default, *(settled(arm, found["target"], stage.trainer(arm)) for arm in others)]
+    # Few seeds at a time: a slow hour hits all arms of a seed.
+    runs: dict[str, list[dict[str, Any]]] = {arm.name: [] for arm in found["arms"]}
+    for first in range(0, len(seeds), at_once):
+        some = seeds[first : first + at_once]
+        work = [(arm, recipe) for arm in found["arms"] for recipe in _on_seeds(arm.recipe, some)]
+        for (arm, _), run in zip(work, stage.train(work), strict=True):
+            runs[arm.name].append(run)
+    return {
+        "target": found["target"], "left_out": found["left_out"], **summary(found["arms"], runs, found["target"]),
+        "recipes": {arm.name: arm.recipe.to_dict() for arm in found["arms"]}, "seeds": len(seeds),
+    }  # fmt: skip
 
 
-def show(result: Mapping[str, Any], unigram: float, console: Console) -> None:
-    """The table of a result, and what would make it worth nothing."""
-    below = unigram - result["target"]
-    heads = ("seconds", "steps", "lr", "above the score, nats", "x default", "x tuned")
-    table = Table("arm", *heads, title=f"to {result['target']:.3f} nats, {below:.2f} below word frequencies")
-    for name, arm in result["by_arm"].items():
-        faster = [arm[f"times_faster_than_{word}"] for word in ("default", "tuned")]
-        table.add_row(
-            name, f"{arm['seconds']['median']:.1f}", f"{arm['steps']:,}", f"{arm['lr']:g}",
-            f"{arm['above_target']:+.3f}{'' if arm['reached'] else ': not reached'}",
-            *(f"{each['median']:.1f} ({each['min']:.1f} to {each['max']:.1f})" for each in faster),
-        )  # fmt: skip
-    console.print(table)
-    console.print(waterfall_table(result["waterfall"], "what gives what"))
-    for each in result["left_out"]:
-        seconds = "never" if each["seconds"] is None else f"after {each['seconds']:.1f} s"
-        console.print(f"left out: {each['what']} ({seconds}; to beat {each['to_beat']:.1f} s)", markup=False)
-    if below < LEARNED:
-        console.print(f"The score lies less than {LEARNED} nats below word frequencies: give the ladder more --steps.")
+def shown(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the verdicts: whether every arm reached the score, and whether the score is worth reaching.
+
+    Raises:
+        WorkbenchError: the ladder has not ended.
+    """
+    if "by_arm" not in result:
+        raise WorkbenchError("the file holds no ladder that has ended; the same command without --show goes on")
+    below = result["unigram_entropy"] - result["target"]
+    arms = result["by_arm"].items()
+    return {"verdicts": [
+        verdict("the score, below word frequencies", below, ">=", LEARNED, "nats"),
+        *(verdict(f"{name}: above the score", arm["above_target"], "<=", TOLERANCE, "nats") for name, arm in arms),
+    ]}  # fmt: skip

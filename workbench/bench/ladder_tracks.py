@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from workbench.bench.presets import TUNING_SEED
@@ -23,7 +22,6 @@ class Track:
         base: the recipe that the Trainer trains, at so many steps.
         rungs: (what is new, changes to the recipe), in the order in which they are tried above the engine.
         steps: of the default Trainer.
-        results: file that runs are kept in.
         quick: every arm keeps the rate and the warm-up that it begins with, and nothing is compiled, neither theirs nor
             ours, which would take longer than training: minutes instead of an hour or so, and fair to no arm.
     """
@@ -31,7 +29,6 @@ class Track:
     base: Callable[[int], Recipe]
     rungs: Sequence[tuple[str, Mapping[str, Any]]]
     steps: int
-    results: Path
     quick: bool = False
 
 
@@ -111,19 +108,19 @@ TRACKS = {
         _MODERN, _ZERO, _LANS, _ADAFACTOR, *_TABLES,
         ("data: half the rows, twice the steps", {"data": {"batch_size": 16}}),
         _QUARTER, _MSLT,
-    ], 150, Path("docs/results/ladder-150.json")),
+    ], 150),
     "workshop": Track(
-        workshop, [_MODERN, _LANS, _ADAFACTOR, _PAIRS, _QUARTER, _MSLT], 70, Path("ladder-workshop.json"), quick=True
+        workshop, [_MODERN, _LANS, _ADAFACTOR, _PAIRS, _QUARTER, _MSLT], 70, quick=True
     ),
     "masked": Track(masked, [
         *_MASKED,
         ("data: half the rows, twice the steps", {"data": {"batch_size": 32}}),
         ("depth: MSLT, layers stacked and trained in stages", {"depth": {"kind": "multi_stage", "shares": [6, 5]}}),
-    ], 6_000, Path("docs/results/ladder-masked.json")),
+    ], 6_000),
     "bert_base": Track(bert_base, [
         *_MASKED,
         ("data: half the rows, twice the steps", {"data": {"batch_size": 128}}),
         _MSLT,
-    ], 2000, Path("docs/results/ladder-gpu.json")),
+    ], 2000),
 }  # fmt: skip
 """By name; the last needs a GPU."""

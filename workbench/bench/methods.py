@@ -8,16 +8,12 @@ Targets are those that the methods' authors, or the cost model, lead one to expe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from workbench.bench.compared_methods import all_methods, depth_and_optimizers, larger_base, small_base
-from workbench.bench.harness import Bench, Options
-from workbench.bench.step_costs import SEGMENTS, STEPS, step_costs
+from workbench.bench.result import verdict
+from workbench.bench.step_costs import step_costs
+from workbench.bench.table import Options
 from workbench.recipes.recipe import Recipe
 
 PARTS = ("claims", "methods")
@@ -25,27 +21,6 @@ PARTS = ("claims", "methods")
 EQUAL_STAGES, DEFAULT_STAGES = "multi_stage, equal stages", "multi_stage, default stages"
 FROZEN = (3, 6, 9)
 """Layers of 12 that are frozen where the forecast of a frozen layer's cost is put to the test."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A claim, what was measured, and whether the target was met.
-
-    Attributes:
-        target: what it is to reach (``>=``) or to stay below (``<=``), as ``sign`` says.
-        goal: of ambition; None for none.
-    """
-
-    claim: str
-    value: float
-    sign: str
-    target: float
-    goal: float | None = None
-
-    @property
-    def met(self) -> bool:
-        """Return True if the target was reached."""
-        return self.value >= self.target if self.sign == ">=" else self.value <= self.target
 
 
 def claims_base(gpu: bool) -> Recipe:
@@ -103,20 +78,17 @@ def forecast_frozen(arms: Mapping[str, Mapping[str, Any]], layers: int) -> dict[
     return found
 
 
-def verdicts(arms: Mapping[str, Mapping[str, Any]], layers: int) -> list[Verdict]:
-    """The claims on depth methods, from the ratios of :func:`claim_recipes`; all shares are fractions."""
-    limit, whole = arms["progressive_drop at its limit"], arms["progressive_drop, whole schedule"]
-    mslt, chosen = arms[EQUAL_STAGES], arms[DEFAULT_STAGES]
-    found = [
-        Verdict("progressive_drop at its limit: time per token saved", 1 - limit["token_ratio"], ">=", 0.20, 0.24),
-        Verdict("progressive_drop at its limit: useful FLOPs saved", 1 - limit["flops_ratio"], ">=", 0.25),
-        Verdict("progressive_drop, whole schedule: time per token saved", 1 - whole["token_ratio"], ">=", 0.20, 0.24),
-        Verdict("progressive_drop, whole schedule: useful FLOPs saved", 1 - whole["flops_ratio"], ">=", 0.25),
-        Verdict(f"{EQUAL_STAGES}: more tokens/s", 1 / mslt["token_ratio"] - 1, ">=", 0.90, 1.10),
-        Verdict(f"{DEFAULT_STAGES}: more tokens/s", 1 / chosen["token_ratio"] - 1, ">=", 0.90, 1.10),
-    ]
+def verdicts(arms: Mapping[str, Mapping[str, Any]], layers: int) -> list[dict[str, Any]]:
+    """Return the verdicts on depth methods, from the ratios of :func:`claim_recipes`; all shares are fractions."""
+    found = []
+    for name in ("progressive_drop at its limit", "progressive_drop, whole schedule"):
+        arm = arms[name]
+        found.append(verdict(f"{name}: time per token saved", 1 - arm["token_ratio"], ">=", 0.20, "share", 0.24))
+        found.append(verdict(f"{name}: useful FLOPs saved", 1 - arm["flops_ratio"], ">=", 0.25, "share"))
+    for name in (EQUAL_STAGES, DEFAULT_STAGES):
+        found.append(verdict(f"{name}: more tokens/s", 1 / arms[name]["token_ratio"] - 1, ">=", 0.90, "share", 1.10))
     for name, each in forecast_frozen(arms, layers).items():
-        found.append(Verdict(f"{name}: |time per step over forecast - 1|", abs(each["error"]), "<=", 0.10))
+        found.append(verdict(f"{name}: |time per step over forecast - 1|", abs(each["error"]), "<=", 0.10, "share"))
     return found
 
 
@@ -138,7 +110,7 @@ def measure(
         result["claims_recipe"] = base.to_dict()
         failed = {name: arm["error"] for name, arm in found["arms"].items() if "error" in arm}
         if not failed:
-            result["verdicts"] = [{**asdict(v), "met": v.met} for v in verdicts(found["arms"], layers)]
+            result["verdicts"] = verdicts(found["arms"], layers)
             result["frozen"] = forecast_frozen(found["arms"], layers)
     if "methods" in parts:
         base = larger_base() if gpu else small_base()
@@ -154,51 +126,11 @@ def measure(
     return result
 
 
-def show(result: Mapping[str, Any], console: Console, _path: Path | None = None) -> None:
-    """Tables of a result of :func:`measure`."""
-    for part in ("claims", "methods"):
-        if part not in result:
-            continue
-        heads = ("s/step", "s/token", "FLOPs/token", "range of s/step by round", "transitions, in the baseline's steps")
-        table = Table("contender", *heads, title=part)
-        for name, arm in result[part]["arms"].items():
-            if "error" in arm:
-                table.add_row(name, "failed", "", "", arm["error"][:80], "")
-                continue
-            low, high = min(arm["by_segment"]), max(arm["by_segment"])
-            figures = (f"{arm[ratio]:.3f}" for ratio in ("ratio", "token_ratio", "flops_ratio"))
-            passed = f"{arm['transition_steps']:.1f} in {arm['transitions']}" if arm.get("transitions") else ""
-            table.add_row(name, *figures, f"{low:.2f} to {high:.2f}", passed)
-        console.print(table)
-        busy = max(result[part]["busy"], default=0.0)
-        # Twice the CPU time has passed: others were at work, and ratios have a wider spread than they need to.
-        if busy > 1.5:
-            console.print(f"the machine was busy: up to {busy:.1f} s passed per second of CPU time", markup=False)
-    table = Table("claim", "measured", "target", "goal", "verdict", title="verdicts")
-    for each in result.get("verdicts", []):
-        goal = f"{each['goal']:.1%}" if each["goal"] is not None else ""
-        verdict = "target met" if each["met"] else "target missed"
-        table.add_row(each["claim"], f"{each['value']:.1%}", f"{each['sign']} {each['target']:.1%}", goal, verdict)
-    console.print(table)
-
-
-def _measured(options: Options) -> dict[str, Any]:
+def measured(options: Options) -> dict[str, Any]:
+    """Measure what the options ask for."""
     parts = tuple(part for part in PARTS if part in options.only)
     methods = tuple(name for name in options.only if name not in PARTS)
     return measure(
         gpu=options.gpu, parts=parts or (("methods",) if methods else PARTS), only=methods, segments=options.rounds,
         steps=options.steps,
     )  # fmt: skip
-
-
-main = Bench(
-    "methods", __doc__, _measured, show, rounds=SEGMENTS, steps=STEPS, out=("--results", "docs/results"),
-    saved_as="methods-speed",
-    options={
-        "--only": {
-            "action": "append", "default": [], "metavar": "NAME",
-            "help": f"{', '.join(PARTS)}; or methods, or their sections",
-        },
-        "--gpu": {"action": "store_true", "help": "sizes for a GPU, on it (not yet run on a GPU)"},
-    },
-).main  # fmt: skip

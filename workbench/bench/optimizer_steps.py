@@ -1,7 +1,7 @@
 """Measure the cost of a step of every optimizer beside the fused AdamW that training would use, on a preset's shapes.
 
 One process, in turns: every round takes one step of each, so that drift of clock and machine hits all alike. Two
-clocks: the wall's, and this process's CPU time, which other processes disturb far less. Compilation is stated apart.
+clocks: the wall's, and this process's CPU time, which other processes disturb far less.
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ import gc
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.table import Table
 
 from workbench.base.errors import check_known
 from workbench.bench.contender import note
-from workbench.bench.harness import Bench, Options, in_turn
 from workbench.bench.result import spread
+from workbench.bench.rounds import alternate, ratios
+from workbench.bench.table import Options
 from workbench.choices.choice import registry
 from workbench.choices.data.tokens import Vocabulary
 from workbench.choices.optimizers.layerwise import LayerwiseOptimizer
@@ -41,8 +40,8 @@ WARMUP = 2
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
-def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.optim.Optimizer, float]]:
-    """Both AdamWs and one optimizer per kind over the same parameters, each with the seconds it took to compile: 0.
+def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, torch.optim.Optimizer]:
+    """Return both AdamWs and one optimizer per kind over the same parameters.
 
     LANS and LAMB stand there with each of their steps: the fused kernel, where it is installed, and ``(multi-tensor)``.
     All parameters have gradients.
@@ -53,9 +52,9 @@ def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.op
     model = build_model(recipe, recipe.architecture, vocabulary, recipe.engine())
     for parameter in model.parameters():
         parameter.grad = 1e-3 * torch.randn_like(parameter)
-    optimizers: dict[str, tuple[torch.optim.Optimizer, float]] = {
-        BASELINE: (build_optimizer(recipe.with_(optimizer={"kind": "adamw", "lr": 1e-4}), model, recipe.engine()), 0.0),
-        FOREACH: (torch.optim.AdamW(model.parameter_groups(0.01), lr=1e-4, foreach=True), 0.0),
+    optimizers: dict[str, torch.optim.Optimizer] = {
+        BASELINE: build_optimizer(recipe.with_(optimizer={"kind": "adamw", "lr": 1e-4}), model, recipe.engine()),
+        FOREACH: torch.optim.AdamW(model.parameter_groups(0.01), lr=1e-4, foreach=True),
     }
     for kind in kinds:
         if kind == "adamw":
@@ -68,15 +67,23 @@ def contenders(recipe: Recipe, kinds: Sequence[str]) -> dict[str, tuple[torch.op
                     continue
             elif suffix:
                 continue
-            optimizers[kind + suffix] = (optimizer, 0.0)
+            optimizers[kind + suffix] = optimizer
     return optimizers
+
+
+def _step(optimizer: torch.optim.Optimizer, device: torch.device) -> dict[str, float]:
+    """Take a step; return its milliseconds by clock."""
+    began = {clock: now() for clock, now in CLOCKS.items()}
+    optimizer.step()
+    wait_for(device)
+    return {clock: 1000 * (now() - began[clock]) for clock, now in CLOCKS.items()}
 
 
 def measure(recipe: Recipe, kinds: Sequence[str], *, rounds: int, threads: int) -> dict[str, Any]:
     """Alternate the optimizers for ``rounds`` rounds of one step each, on the recipe's device.
 
     Returns:
-        ``{"parameters", "threads", "optimizers": {name: {"compile_seconds", "wall_ms", "cpu_ms", "ratio": {"wall",
+        ``{"parameters", "threads", "optimizers": {name: {"wall_ms", "cpu_ms", "ratio": {"wall",
         "cpu"}, "readings_ms"}}, ...}``; a ratio has ``median, min, max`` over the rounds, each the quotient of two
         steps of one round, and ``quiet``, the quotient of the lower deciles.
     """
@@ -84,62 +91,39 @@ def measure(recipe: Recipe, kinds: Sequence[str], *, rounds: int, threads: int) 
     torch.set_num_threads(threads)
     try:
         stage = contenders(recipe, kinds)
-        readings: dict[str, dict[str, list[float]]] = {name: {clock: [] for clock in CLOCKS} for name in stage}
-        for number in range(-WARMUP, rounds):
-            for name, (optimizer, _) in in_turn([*stage.items()], number):
-                began = {clock: now() for clock, now in CLOCKS.items()}
-                optimizer.step()
-                wait_for(device)
-                took = {clock: 1000 * (now() - began[clock]) for clock, now in CLOCKS.items()}
-                if number >= 0:
-                    for clock, milliseconds in took.items():
-                        readings[name][clock].append(milliseconds)
+        taken = alternate({name: partial(_step, each, device) for name, each in stage.items()}, WARMUP + rounds)
     finally:
         torch.set_num_threads(before)
-    first = next(iter(stage.values()))[0]
+    readings = {
+        name: {clock: [each[clock] for each in steps[WARMUP:]] for clock in CLOCKS} for name, steps in taken.items()
+    }
     return {
         "protocol": f"{rounds} alternating rounds of one step after {WARMUP} warm-up steps, one process",
         "recipe": recipe.to_dict(),
-        "parameters": sum(p.numel() for group in first.param_groups for p in group["params"]),
+        "parameters": sum(p.numel() for group in stage[BASELINE].param_groups for p in group["params"]),
         "device": device_name(device),
         "threads": threads,
         # Of the whole machine in the last minute: above the number of threads, others were at work.
         "load": os.getloadavg()[0],
         "optimizers": {
             name: {
-                "compile_seconds": round(seconds, 2),
                 **{f"{clock}_ms": spread(readings[name][clock]) for clock in CLOCKS},
                 "ratio": {clock: _ratio(readings[name][clock], readings[BASELINE][clock]) for clock in CLOCKS},
                 "readings_ms": readings[name],
             }
-            for name, (_, seconds) in stage.items()
+            for name in stage
         },
     }
 
 
 def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
     """Spread of the quotients by round, and the quotient of the lower deciles: rounds that nothing disturbed."""
-    paired = spread([a / b for a, b in zip(ours, theirs, strict=True)])
     quiet = [statistics.quantiles(values, n=10)[0] if len(values) > 1 else values[0] for values in (ours, theirs)]
-    return {**paired, "quiet": quiet[0] / quiet[1]}
+    return {**ratios(ours, theirs), "quiet": quiet[0] / quiet[1]}
 
 
-def _table(result: dict[str, Any], title: str) -> Table:
-    table = Table(
-        "optimizer", "ms (median)", "x fused AdamW, CPU time: median", "range", "quiet", "x, wall", "compiled in",
-        title=f"{title}: {result['parameters'] / 1e6:.1f}M parameters, {result['threads']} thread(s)",
-    )  # fmt: skip
-    for name, figures in result["optimizers"].items():
-        cpu, wall, took = figures["ratio"]["cpu"], figures["ratio"]["wall"], figures["compile_seconds"]
-        spans = f"{cpu['min']:.2f} to {cpu['max']:.2f}"
-        table.add_row(
-            name, f"{figures['wall_ms']['median']:.1f}", f"{cpu['median']:.2f}", spans, f"{cpu['quiet']:.2f}",
-            f"{wall['median']:.2f}", f"{took:.1f} s" if took > 0.05 else "",
-        )  # fmt: skip
-    return table
-
-
-def _measured(options: Options) -> dict[str, Any]:
+def measured(options: Options) -> dict[str, Any]:
+    """Measure what the options ask for."""
     kinds = options.optimizers or list(registry("optimizer"))
     for kind in kinds:
         check_known("optimizer", kind, registry("optimizer"))
@@ -155,20 +139,3 @@ def _measured(options: Options) -> dict[str, Any]:
             # Gigabytes of state, some of it in cycles.
             gc.collect()
     return {"results": results}
-
-
-def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
-    for each in result["results"]:
-        console.print(_table(each, each["recipe"]["name"]))
-
-
-main = Bench(
-    "optimizer_steps", __doc__, _measured, _show, rounds=30,
-    options={
-        "--preset": {"action": "append", "help": "whose shapes; may be repeated (bert_tiny and bert_base)"},
-        "--layers": {"type": int, "help": "cut or stretch to this many layers (bert_base: 2 by default)"},
-        "--optimizers": {"nargs": "+", "metavar": "KIND", "help": "only these; all by default"},
-        "--threads": {"type": int, "nargs": "+", "default": [1, 2]},
-        "--device": {"choices": ("cpu", "cuda"), "default": "cpu"},
-    },
-).main  # fmt: skip

@@ -7,19 +7,15 @@ step, a storage once. Activations, buckets and the program itself are not.
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
 from torch import Tensor
 
-from workbench.bench.harness import Bench, Options, recipe_of
+from workbench.bench.harness import recipe_of
+from workbench.bench.processes import together
+from workbench.bench.table import Options
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.parallel.sharding import largest_share
 from workbench.choices.execution.ranks import Ranks
@@ -87,20 +83,14 @@ def trained(ranks: Ranks, recipe: Recipe, steps: int) -> dict[str, Any]:
     return {"held": found, "sizes": sizes, "moments": len(recipe.optimizer.moments)}
 
 
-def _measured(options: Options) -> dict[str, Any]:
+def measured(options: Options) -> dict[str, Any]:
+    """Measure what the options ask for."""
     recipe = recipe_of(options).with_(execution={"threads": 1, "compile": False, "layers_every": 1_000_000})
     arms = {}
     for arm, parallel in ARMS.items():
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            there = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "GLOO_SOCKET_IFNAME": "lo"}
         text = recipe.with_(execution={"parallel": parallel}).to_json()
-        command = [sys.executable, "-m", "workbench.bench.parallel_memory", text, str(options.steps)]
-        all_ranks = [
-            subprocess.Popen([*command, str(rank)], env=os.environ | there, stdout=subprocess.PIPE, text=True)
-            for rank in range(SIZE)
-        ]
-        answers = [json.loads(process.communicate()[0].splitlines()[-1]) for process in all_ranks]
+        command = ["-m", "workbench.bench.parallel_memory", text, str(options.steps)]
+        answers = [json.loads(output.splitlines()[-1]) for output in together(command)]
         expected = computed(arm, answers[0]["sizes"], answers[0]["moments"], SIZE)
         most = max(sum(each["held"].values()) for each in answers)
         arms[arm] = {
@@ -109,15 +99,6 @@ def _measured(options: Options) -> dict[str, Any]:
         }  # fmt: skip
     return {"recipe": recipe.to_dict(), "processes": SIZE, "arms": arms}
 
-
-def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
-    table = Table("way", "computed, MiB", "measured, MiB", "error")
-    for name, arm in result["arms"].items():
-        table.add_row(name, f"{arm['computed_mib']:.1f}", f"{arm['measured_mib']:.1f}", f"{arm['error']:+.1%}")
-    console.print(table)
-
-
-main = Bench("parallel_memory", __doc__, _measured, _show, preset="fast", steps=3, saved_as="parallel-memory").main
 
 if __name__ == "__main__":
     import torch

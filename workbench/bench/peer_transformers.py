@@ -17,7 +17,6 @@ import transformers
 from torch.utils.data import Dataset
 
 from workbench.bench.contender import Stage, begin
-from workbench.bench.run_mlm import ignoring
 from workbench.bench.timed_trainer import PeakMemory, load_what_all_need
 from workbench.choices.architectures.feed_forward import gated_width
 from workbench.choices.architectures.transformers_bert import to_transformers
@@ -25,6 +24,8 @@ from workbench.choices.data.order import RowOrder
 from workbench.choices.data.prepare import prepare
 from workbench.choices.data.tokens import PreparedData
 from workbench.choices.objectives.corruption import Corruption
+from workbench.choices.objectives.layout import everywhere
+from workbench.choices.objectives.objective import Labelled
 from workbench.choices.objectives.token_prediction import TokenPrediction
 from workbench.choices.progress import progress_at
 from workbench.recipes.recipe import Recipe
@@ -32,6 +33,18 @@ from workbench.training.assemble import build_model
 
 TUNED: dict[str, Any] = {"bf16": True, "torch_compile": True, "optim": "adamw_torch_fused"}
 """Settings of the Trainer beside its data loader and the model's attention."""
+
+
+EPOCHS = 10_000_000
+"""Rows that there seem to be: more than are ever read."""
+IGNORED = -100
+"""Label of a position that does not count, in transformers' losses."""
+
+
+def ignoring(seen: Labelled) -> torch.Tensor:
+    """Return labels (B, T) as transformers takes them: :data:`IGNORED` where nothing counts."""
+    every = everywhere(seen)
+    return torch.where(every.weight_N > 0, every.labels_N, IGNORED).view_as(seen.tokens_BT)
 
 
 class Rows(Dataset[dict[str, torch.Tensor]]):
@@ -178,6 +191,23 @@ def arguments_of(recipe: Recipe, folder: str, tuned: bool, **more: Any) -> trans
     )  # fmt: skip
 
 
+def rows_of(recipe: Recipe, prepared: PreparedData, same_masks: bool = False) -> dict[str, Any]:
+    """Return a Trainer's rows and collator, of masks where the recipe has them.
+
+    Args:
+        same_masks: rows come masked as ours instead of by the collator.
+    """
+    order = RowOrder(prepared.train, recipe.data.longest, recipe.seed)
+    if same_masks:
+        rows, collator = Rows(order, EPOCHS, recipe, prepared), transformers.default_data_collator
+    else:
+        rows, rate = Rows(order, EPOCHS), recipe.objective.labelled_fraction(progress_at(recipe.budget, 0.0))
+        collator = transformers.DataCollatorForLanguageModeling(
+            tokenizer_of(prepared), mlm=not recipe.objective.causal, mlm_probability=rate
+        )
+    return {"train_dataset": rows, "data_collator": collator}
+
+
 def main() -> None:
     """Child process: ``python -m workbench.bench.peer_transformers '{"recipe": ..., "tuned": ..., ...}'``.
 
@@ -203,16 +233,8 @@ def main() -> None:
         # Else the first step, compilation in it: that of others compiles nothing.
         **({} if arguments.torch_compile else {"compile_wall_seconds": 0.0}),
     }  # fmt: skip
-    order, same = RowOrder(prepared.train, data.longest, recipe.seed), setting["same_masks"]
-    rate = recipe.objective.labelled_fraction(progress_at(recipe.budget, 0.0))
-    trainer = Trainer(
-        Rounds(stage, setting["warmup"], data.most_rows * data.longest, ready, memory),
-        model=model, args=arguments,
-        train_dataset=Rows(order, 10_000_000, *((recipe, prepared) if same else ())),
-        data_collator=transformers.default_data_collator
-        if same
-        else transformers.DataCollatorForLanguageModeling(tokenizer_of(prepared), mlm_probability=rate),
-    )  # fmt: skip
+    rounds = Rounds(stage, setting["warmup"], data.most_rows * data.longest, ready, memory)
+    trainer = Trainer(rounds, model=model, args=arguments, **rows_of(recipe, prepared, setting["same_masks"]))
     trainer.train()
 
 

@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from workbench.bench.contender import TRAINER as OURS
 from workbench.bench.contender import note
-from workbench.bench.harness import ONLY, Bench, Options, recipe_of, rounds_of
-from workbench.bench.result import spread
-from workbench.bench.rounds import Entrant, draw, ratios, take_rounds, waterfall
-from workbench.bench.rounds import table as waterfall_table
+from workbench.bench.harness import recipe_of, rounds_of
+from workbench.bench.result import spread, verdict
+from workbench.bench.rounds import Entrant, ratios, take_rounds, waterfall
+from workbench.bench.table import Options
 from workbench.recipes.recipe import Recipe
 from workbench.training.machine import gemm_flops
 
@@ -171,16 +167,17 @@ def measure(
         for name, ready in held.ready.items()
     }
     chain = [("", DEFAULT), *((what, name) for what, name, _ in ladder(recipe))]
+    pairs = [(a, b, ratios(rates[a], rates[b])) for a, b in PAIRS if a in rates and b in rates]
     return {
         "protocol": f"{rounds} alternating rounds of {steps} steps after {warmup} warm-up steps, one process each",
         "recipe": recipe.to_dict(),
         "mfu_is_share_of": f"the matrix product's rate measured here, {peak:.3g} FLOP/s ({recipe.engine().precision})",
         "tuning": chosen,
         "contenders": found,
-        "ratios": [
-            {"ours": a, "theirs": b, "target": TARGETS.get((a, b)), **ratios(rates[a], rates[b])}
-            for a, b in PAIRS
-            if a in rates and b in rates
+        "ratios": [{"ours": a, "theirs": b, "target": TARGETS.get((a, b)), **ratio} for a, b, ratio in pairs],
+        "verdicts": [
+            verdict(f"{a} beside {b}, tokens/s", ratio["median"], ">=", TARGETS[a, b], "x")
+            for a, b, ratio in pairs if (a, b) in TARGETS
         ],
         "waterfall": waterfall(rates, chain) if all(name in rates for _, name in chain) else None,
     }  # fmt: skip
@@ -235,50 +232,8 @@ def agreement(recipe: Recipe, steps: int) -> dict[str, Any]:
     }
 
 
-def table(result: Mapping[str, Any]) -> Table:
-    """One row per contender of a result of :func:`measure`."""
-    found = Table("contender", "attention", "tokens/s (median)", "range", "MFU", "GiB", "compiled in")
-    for name, figures in result["contenders"].items():
-        each = figures["tokens_per_second"]
-        found.add_row(
-            name, figures["attention"], f"{each['median']:,.0f}", f"{each['min']:,.0f} to {each['max']:,.0f}",
-            "" if figures["mfu"] is None else f"{figures['mfu']:.1%}", f"{figures['memory_bytes'] / 2**30:.2f}",
-            f"{figures['compile_wall_seconds']:.0f} s",
-        )  # fmt: skip
-    return found
-
-
-def ratio_table(result: Mapping[str, Any]) -> Table:
-    """One row per pair of a result of :func:`measure`."""
-    found = Table("ours", "beside", "faster by (median)", "range", "asked")
-    for pair in result["ratios"]:
-        asked = "" if pair["target"] is None else f"{pair['target']:g}x"
-        span = f"{pair['min']:.2f} to {pair['max']:.2f}"
-        found.add_row(pair["ours"], pair["theirs"], f"{pair['median']:.2f}x", span, asked)
-    return found
-
-
-TITLE = "Tokens per second beside transformers' Trainer at its defaults"
-
-
-def _measured(options: Options) -> dict[str, Any]:
+def measured(options: Options) -> dict[str, Any]:
+    """Measure what the options ask for."""
     recipe = recipe_of(options)
     result = measure(recipe, only=options.only, **rounds_of(options))
     return result | ({"curves": agreement(recipe, options.curve_steps)} if options.curve_steps else {})
-
-
-def _show(result: Mapping[str, Any], console: Console, path: Path) -> None:
-    console.print(table(result))
-    console.print(ratio_table(result))
-    if result["waterfall"]:
-        console.print(waterfall_table(result["waterfall"], TITLE))
-        console.print(f"drawn {draw(result['waterfall'], TITLE, path.with_suffix('.png'))}")
-
-
-main = Bench(
-    "peers", __doc__, _measured, _show, preset="bert_tiny", rounds=7, steps=4, warmup=4,
-    options={
-        "--curve-steps": {"type": int, "default": 24, "help": "steps of the loss curves; 0 leaves them out"},
-        "--only": ONLY,
-    },
-).main  # fmt: skip

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
-from rich.console import Console
 
-from workbench.bench.harness import Bench, Options, in_turn, recipe_of
-from workbench.bench.processes import medians
+from workbench.bench.harness import recipe_of
+from workbench.bench.processes import trained
 from workbench.bench.result import spread
-from workbench.client.launch import launch
+from workbench.bench.rounds import alternate
+from workbench.bench.table import Options
 from workbench.launchers.local import Local
 from workbench.launchers.ray import Ray
 
@@ -37,7 +37,8 @@ def ray_seconds() -> float:
     return taken
 
 
-def _measured(options: Options) -> dict[str, Any]:
+def measured(options: Options) -> dict[str, Any]:
+    """Measure what the options ask for."""
     recipe = recipe_of(options).with_(
         budget=f"{options.warmup + options.steps} steps", execution={"threads": 1, "scalars_every": 1}
     )
@@ -45,31 +46,12 @@ def _measured(options: Options) -> dict[str, Any]:
     before, began = ray_seconds(), time.monotonic()
     time.sleep(IDLE_SECONDS)
     idle = (ray_seconds() - before) / (time.monotonic() - began)
-    took: dict[str, list[float]] = {name: [] for name in places}
     with tempfile.TemporaryDirectory() as runs:
-        for number in range(options.rounds):
-            for name in in_turn(list(places), number):
-                run = launch(recipe, places[name], Path(runs), queue=False, say=None)
-                run.wait_blocking()
-                took[name].append(medians(run, options.warmup)["step_ms"])
-                print(f"{name}: {took[name][-1]:.1f} ms", flush=True)
+        rivals = {name: partial(trained, recipe, on, Path(runs), options.warmup) for name, on in places.items()}
+        readings = alternate(rivals, options.rounds, told=True)
+    took = {name: [each["step_ms"] for each in rounds] for name, rounds in readings.items()}
     pairs = [ray / torchrun for ray, torchrun in zip(took["ray"], took["torchrun"], strict=True)]
     return {
         "recipe": recipe.to_dict(), "step_ms": {name: spread(each) for name, each in took.items()}, "readings": took,
         "ratio": spread(pairs), "cores_of_an_idle_cluster": idle,
     }  # fmt: skip
-
-
-def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
-    ms, ratio = result["step_ms"], result["ratio"]
-    console.print(
-        f"a step under Ray {ms['ray']['median']:.1f} ms, under torchrun's agent {ms['torchrun']['median']:.1f} ms: "
-        f"{ratio['median']:.3f} ({ratio['min']:.3f} to {ratio['max']:.3f}); the idle cluster takes "
-        f"{result['cores_of_an_idle_cluster']:.1%} of a core"
-    )
-
-
-main = Bench(
-    "places", __doc__, _measured, _show, preset="fast", rounds=4, steps=40, warmup=10,
-    options={"--address": {"default": "auto", "help": "HOST:PORT of the Ray cluster (%(default)s)"}},
-).main  # fmt: skip

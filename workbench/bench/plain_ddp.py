@@ -13,19 +13,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from rich.console import Console
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad_norm_
 
-from workbench.bench.harness import Bench, Options, in_turn, recipe_of
-from workbench.bench.result import spread
+from workbench.bench.harness import recipe_of
+from workbench.bench.result import spread, verdict
+from workbench.bench.rounds import alternate
+from workbench.bench.table import Options
 from workbench.choices.data.prepare import prepare
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.execution.engine import Engine
@@ -96,13 +98,9 @@ def train(recipe: Recipe, rounds: int, steps: int, folder: Path) -> dict[str, li
     ranks = Ranks(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
     dist.init_process_group("gloo")
     blocks = {"ours": ours(recipe, ranks, folder), "plain": plain(recipe, ranks)}
-    took: dict[str, list[list[float]]] = {name: [] for name in blocks}
     for block in blocks.values():
         block(steps)
-    for number in range(rounds):
-        for name in in_turn(list(blocks), number):
-            took[name].append(blocks[name](steps))
-    return took
+    return alternate({name: partial(block, steps) for name, block in blocks.items()}, rounds)
 
 
 def _timed(step: Callable[[], None]) -> float:
@@ -111,7 +109,8 @@ def _timed(step: Callable[[], None]) -> float:
     return time.perf_counter() - began
 
 
-def _measured(options: Options) -> dict[str, Any]:
+def measured(options: Options) -> dict[str, Any]:
+    """Measure what the options ask for."""
     recipe = recipe_of(options)
     recipe = recipe.with_(
         budget=f"{(options.rounds + 1) * options.steps} steps",
@@ -128,20 +127,10 @@ def _measured(options: Options) -> dict[str, Any]:
     pairs = np.median(took["ours"], axis=1) / np.median(took["plain"], axis=1)
     return {
         "recipe": recipe.to_dict(), "rounds": options.rounds, "steps": options.steps, "quantile": QUANTILE,
-        "step_ms": low, "undisturbed": low["ours"] / low["plain"], "by_round": spread(pairs.tolist()),
+        "step_ms": low, "undisturbed": (ratio := low["ours"] / low["plain"]), "by_round": spread(pairs.tolist()),
+        "verdicts": [verdict("time of a step beside plain DDP", ratio, "<=", 1.03, "x")],
     }  # fmt: skip
 
-
-def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
-    ms, pairs = result["step_ms"], result["by_round"]
-    console.print(
-        f"ours {ms['ours']:.1f} ms a step, plain torchrun DDP {ms['plain']:.1f} ms, at the {result['quantile']:.0%} of "
-        f"steps that were disturbed least: {result['undisturbed']:.3f}; by round {pairs['median']:.3f} "
-        f"({pairs['min']:.3f} to {pairs['max']:.3f})"
-    )
-
-
-main = Bench("plain_ddp", __doc__, _measured, _show, preset="fast", rounds=12, steps=10).main
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

@@ -6,17 +6,15 @@ Plans are calibrated anew. Where a plan is the defaults themselves, both are the
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from workbench.base.errors import WorkbenchError, unknown
 from workbench.bench.contender import TRAINER, note
 from workbench.bench.forecast_cases import cases
-from workbench.bench.harness import ONLY, Bench, Options, rounds_of
+from workbench.bench.harness import rounds_of
+from workbench.bench.result import verdict
 from workbench.bench.rounds import Entrant, ratios, take_rounds
+from workbench.bench.table import Options
 from workbench.choices.data.prepare import prepare
 from workbench.choices.execution.autotune import SECONDS, Planned, calibrate
 from workbench.recipes.recipe import Recipe
@@ -74,7 +72,7 @@ def measure(kind: str, recipe: Recipe, *, rounds: int, steps: int, warmup: int) 
 
 
 def claims(found: Found) -> list[dict[str, Any]]:
-    """Return the claims on the plans, with the worst case of each."""
+    """Return the verdicts on the plans, each of its worst case."""
     times = {
         kind: {name: row["time"]["median"] if row["time"] else 1.0 for name, row in rows.items()}
         for kind, rows in found.items()
@@ -82,13 +80,13 @@ def claims(found: Found) -> list[dict[str, Any]]:
     seconds = {f"{kind}, {name}": row["plan"]["seconds"] for kind, rows in found.items() for name, row in rows.items()}
     price = Recipe(execution="memory").execution.most_time
     asked = (
-        ("auto: time beside the defaults", times.get("auto"), 1 + SLOWER),
-        ("memory: time beside the defaults", times.get("memory"), price),
-        ("calibration, seconds", seconds, SECONDS),
+        ("auto: time beside the defaults", times.get("auto"), 1 + SLOWER, "x"),
+        ("memory: time beside the defaults", times.get("memory"), price, "x"),
+        ("calibration", seconds, SECONDS, "s"),
     )
     return [
-        {"claim": claim, "worst": max(values, key=values.__getitem__), "value": max(values.values()), "target": target}
-        for claim, values, target in asked
+        verdict(f"{claim}, at worst: {max(values, key=values.__getitem__)}", max(values.values()), "<=", target, unit)
+        for claim, values, target, unit in asked
         if values
     ]
 
@@ -100,22 +98,8 @@ def _chosen(kind: str, only: Collection[str] | None) -> dict[str, Recipe]:
     return {name: recipe for name, recipe in recipes(kind).items() if only is None or name in only}
 
 
-def table(found: Found) -> Table:
-    """One row per kind and case of the readings of :func:`measure`."""
-    shown = Table("execution", "recipe", "plan", "expected", "time", "range", "memory", "calibrated in")
-    for kind, rows in found.items():
-        for name, row in rows.items():
-            plan, time, held = row["plan"], row["time"], row["memory_bytes"]
-            knobs = ", ".join(f"{knob} {value}" for knob, value in plan["knobs"].items()) or plan["note"] or "defaults"
-            shown.add_row(
-                kind, name, knobs, f"{plan['time']:.2f}x", f"{time['median']:.2f}x" if time else "same program",
-                f"{time['min']:.2f} to {time['max']:.2f}" if time else "",
-                f"{held['planned'] / held['defaults']:.2f}x" if held else "", f"{plan['seconds']:.0f} s",
-            )  # fmt: skip
-    return shown
-
-
-def _measured(options: Options) -> dict[str, Any]:
+def measured(options: Options) -> dict[str, Any]:
+    """Measure what the options ask for."""
     found: Found = {kind: {} for kind in options.kinds}
     for kind in options.kinds:
         for name, recipe in _chosen(kind, options.only).items():
@@ -124,17 +108,5 @@ def _measured(options: Options) -> dict[str, Any]:
     return {
         "protocol": f"{options.rounds} alternating rounds of {options.steps} steps after {options.warmup}",
         "plans": found,
-        "claims": claims(found),
+        "verdicts": claims(found),
     }
-
-
-def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
-    console.print(table(result["plans"]))
-    for claim in result["claims"]:
-        console.print(f"{claim['claim']}: {claim['value']:.2f} at worst ({claim['worst']}); asked {claim['target']:g}")
-
-
-main = Bench(
-    "plans", __doc__, _measured, _show, rounds=5, steps=6, warmup=3,
-    options={"--kinds": {"nargs": "+", "default": list(CASES), "choices": CASES}, "--only": ONLY},
-).main  # fmt: skip

@@ -8,19 +8,17 @@ side.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from workbench.bench.contender import Contender
+from workbench.bench.contender import Contender, note
 from workbench.bench.result import ResultsFile
+from workbench.bench.table import Options
 from workbench.recipes import presets
 from workbench.recipes.recipe import Recipe
 
-RESULTS = Path("docs/results/presets.json")
 WORKER = "workbench.bench.tuning_worker"
 TUNING_SEED = 100
 FACTORS = (0.5, 1.0, 2.0)
@@ -31,26 +29,34 @@ WARMUPS = (0.05, 0.1, 0.2)
 """Shares of the budget."""
 
 
-def main(argv: list[str]) -> int:
-    """``workbench bench presets [NAME ...]``: sweep, show every reading, keep it in one file; resumable."""
-    parser = argparse.ArgumentParser(prog="workbench bench presets", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="presets to sweep; those of `fast`'s size when empty")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="results file (%(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="a knob of all of them")
-    options = parser.parse_args(argv)
-    names = options.names or [name for name in presets.names() if _small(presets.get(name))]
-    results = ResultsFile(options.out, "presets")
+def measured(options: Options) -> dict[str, Any]:
+    """Sweep the presets that are named, and keep every reading and the best of each."""
+    results, best = options.results, dict(options.results.data.get("best", {}))
     with results.own():
         results.put(seed=TUNING_SEED)
-        for name in names:
+        for name in options.names or [name for name in presets.names() if _small(presets.get(name))]:
             recipe = presets.get(name).with_assignments(options.set).with_(seed=TUNING_SEED, execution={"threads": 1})
             with Contender(WORKER, {"name": name, "recipe": recipe.to_dict()}) as child:
                 results.put(unigram_entropy=child.ready["unigram_entropy"])
-                best, loss = sweep(recipe, partial(trained_losses, name, results, child))
-            print(
-                f"{name}: best lr {best.optimizer.lr:g}, warm-up {_warmup(best)}, held-out loss {loss:.4f}", flush=True
-            )
-    return 0
+                found, loss = sweep(recipe, partial(trained_losses, name, results, child))
+            best[name] = {"lr": found.optimizer.lr, "warmup": _warmup(found), "loss": loss}
+            results.put(best=best)
+    return {"best": best}
+
+
+def best_rate(
+    recipe: Recipe, rates: Sequence[float], losses_of: Callable[[Sequence[Recipe]], Sequence[float]]
+) -> dict[float, float]:
+    """Return the losses by learning rate: of these rates, and a factor of 2 beyond while the best is at an end."""
+    losses = dict(zip(rates, losses_of([_at(recipe, rate) for rate in rates]), strict=True))
+    for _ in range(EXTENSIONS):
+        # min() of equals is the first: when all diverged, that is the lowest rate, and the search goes down.
+        best = min(losses, key=losses.__getitem__)
+        if best not in (min(losses), max(losses)):
+            break
+        further = best / 2 if best == min(losses) else best * 2
+        (losses[further],) = losses_of([_at(recipe, further)])
+    return losses
 
 
 def sweep(recipe: Recipe, losses_of: Callable[[Sequence[Recipe]], Sequence[float]]) -> tuple[Recipe, float]:
@@ -65,7 +71,7 @@ def sweep(recipe: Recipe, losses_of: Callable[[Sequence[Recipe]], Sequence[float
     """
     tried: list[tuple[float, Recipe]] = []
 
-    def losses_at(*candidates: Recipe) -> Sequence[float]:
+    def losses_at(candidates: Sequence[Recipe]) -> Sequence[float]:
         losses = losses_of(candidates)
         tried.extend(zip(losses, candidates, strict=True))
         return losses
@@ -73,27 +79,19 @@ def sweep(recipe: Recipe, losses_of: Callable[[Sequence[Recipe]], Sequence[float
     def best() -> tuple[float, Recipe]:
         return min(tried, key=lambda found: found[0])
 
-    start = recipe.optimizer.lr
-    losses = dict(zip(FACTORS, losses_at(*(_at(recipe, start * factor) for factor in FACTORS)), strict=True))
-    for _ in range(EXTENSIONS):
-        factor = min(losses, key=losses.__getitem__)
-        if factor not in (min(losses), max(losses)):
-            break
-        # min() of equals is the first: when all diverged, that is the lowest rate, and the search goes down.
-        further = factor / 2 if factor == min(losses) else factor * 2
-        (losses[further],) = losses_at(_at(recipe, start * further))
+    best_rate(recipe, [recipe.optimizer.lr * factor for factor in FACTORS], losses_at)
     loss, found = best()
     own = _warmup(found)
     if own is not None and math.isfinite(loss):
-        losses_at(*(found.with_(**{"optimizer.schedule.warmup": share}) for share in WARMUPS if share != own))
+        losses_at([found.with_(**{"optimizer.schedule.warmup": share}) for share in WARMUPS if share != own])
         if _warmup(best()[1]) == WARMUPS[-1]:
-            losses_at(found.with_(**{"optimizer.schedule.warmup": 2 * WARMUPS[-1]}))
+            losses_at([found.with_(**{"optimizer.schedule.warmup": 2 * WARMUPS[-1]})])
         # Another warm-up may bear a higher rate: for as long as that pays.
         for _ in range(1 + EXTENSIONS):
             before, found = found, best()[1]
             if found is before:
                 break
-            losses_at(_at(found, found.optimizer.lr * 2))
+            losses_at([_at(found, found.optimizer.lr * 2)])
     loss, found = best()
     return found, loss
 
@@ -108,18 +106,17 @@ def _warmup(recipe: Recipe) -> float | None:
 
 
 def trained_losses(name: str, results: ResultsFile, child: Contender, recipes: Sequence[Recipe]) -> list[float]:
-    """Held-out nats at the end of each recipe's budget, trained by a child unless the results have it."""
-    return [_trained_loss(name, results, child, recipe) for recipe in recipes]
-
-
-def _trained_loss(name: str, results: ResultsFile, child: Contender, recipe: Recipe) -> float:
-    key = f"{name}/lr={recipe.optimizer.lr:g}/warmup={_warmup(recipe)}"
-    run = results.known(key, recipe)
-    if run is None:
-        run = {"budget": str(recipe.budget), **child.ask({"recipe": recipe.to_dict()})}
-        results.add(key, recipe, run)
-        print(f"{key}: {nats_of(run):.4f} ({run['steps']} steps, {run['wall_seconds']:.0f} s)", flush=True)
-    return nats_of(run)
+    """Return held-out nats at the end of each recipe's budget, trained by a child unless the results have it."""
+    runs = []
+    for recipe in recipes:
+        key = f"{name}/lr={recipe.optimizer.lr:g}/warmup={_warmup(recipe)}"
+        run = results.known(key, recipe)
+        if run is None:
+            run = {"budget": str(recipe.budget), **child.ask({"recipe": recipe.to_dict()})}
+            results.add(key, recipe, run)
+            note(f"{key}: {nats_of(run):.4f} ({run['steps']} steps, {run['wall_seconds']:.0f} s)")
+        runs.append(run)
+    return [nats_of(run) for run in runs]
 
 
 def nats_of(run: Mapping[str, Any]) -> float:

@@ -12,18 +12,18 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from workbench.bench.harness import Bench, Options, in_turn, recipe_of
-from workbench.bench.result import spread
+from workbench.bench.harness import recipe_of
+from workbench.bench.result import spread, verdict
+from workbench.bench.rounds import alternate
+from workbench.bench.table import Options
 from workbench.client.launch import launch
-from workbench.client.run import Run
 from workbench.forecasting.scale import Cluster
+from workbench.launchers.launcher import Launcher
 from workbench.launchers.local import Local
 from workbench.recipes.recipe import Recipe
 
@@ -34,9 +34,9 @@ import sys, time
 import torch
 from workbench.choices.execution.ranks import Ranks
 torch.set_num_threads(1)
-ranks, seconds = Ranks.join(int(sys.argv[1]), 2), []
+ranks, seconds = Ranks.join(int(sys.argv[2]), 2), []
 for _ in range(12):
-    flat = torch.ones(int(sys.argv[2]))
+    flat = torch.ones(int(sys.argv[1]))
     ranks.meet()
     began = time.perf_counter()
     ranks.reduce([flat])
@@ -56,49 +56,53 @@ def arms(recipe: Recipe) -> dict[str, tuple[Recipe, int]]:
     return {"one": (whole, 1), "half": (half, 1), "double": (double, 2), "two": (whole, 2)}
 
 
-def trained(recipe: Recipe, processes: int, runs_dir: Path) -> Run:
-    """Train in so many processes, to the end."""
-    run = launch(recipe, Local(processes=processes), runs_dir, queue=False, say=None)
+def trained(recipe: Recipe, on: Launcher, runs_dir: Path, skipped: int) -> dict[str, float]:
+    """Train on a launcher, to the end.
+
+    Returns:
+        Medians over the steps after the first ``skipped``: ``step_ms``, ``waited_ms``, ``sent_mib``; ``parameters``.
+    """
+    run = launch(recipe, on, runs_dir, queue=False, say=None)
     run.wait_blocking()
-    return run
-
-
-def medians(run: Run, skipped: int) -> dict[str, float]:
-    """Return medians over the steps after the first ``skipped``: ``step_ms``, ``waited_ms``, ``sent_mib``."""
     found = {}
     for name in ("step_ms", "waited_ms", "sent_mib"):
         values = run.telemetry().series(name)[1][skipped:]
         found[name] = statistics.median(values) if values else 0.0
-    return found
+    return {**found, "parameters": float(run.result.parameters or 0)}
 
 
-def seconds_of_a_sum(numbers: int) -> float:
-    """Return the seconds in which two processes of this machine sum so many float32 numbers, the median of twelve."""
+def together(command: Sequence[str]) -> list[str]:
+    """Run a command as two processes that meet on this machine, its last argument the rank; return their outputs."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     there = os.environ | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo"}
     both = [
-        subprocess.Popen(
-            [sys.executable, "-c", _SUMS, str(rank), str(numbers)], env=there, stdout=subprocess.PIPE, text=True
-        )
+        subprocess.Popen([sys.executable, *command, str(rank)], env=there, stdout=subprocess.PIPE, text=True)
         for rank in range(2)
     ]
-    return float(max(process.communicate()[0] for process in both))
+    return [process.communicate()[0] for process in both]
 
 
-def _measured(options: Options) -> dict[str, Any]:
+def seconds_of_a_sum(numbers: int) -> float:
+    """Return the seconds in which two processes of this machine sum so many float32 numbers, the median of twelve."""
+    return float(max(together(["-c", _SUMS, str(numbers)])))
+
+
+def measured(options: Options) -> dict[str, Any]:
+    """Measure what the options ask for."""
     recipe = recipe_of(options).with_(budget=f"{options.warmup + options.steps} steps", execution={"scalars_every": 1})
     rivals = arms(recipe)
-    readings: dict[str, list[dict[str, float]]] = {name: [] for name in rivals}
     with tempfile.TemporaryDirectory() as runs:
-        for number in range(options.rounds):
-            for name in in_turn(list(readings), number):
-                run = trained(*rivals[name], Path(runs))
-                readings[name].append(medians(run, options.warmup))
-        parameters = int(run.result.parameters or 0)
+        ours = {
+            name: partial(trained, each, Local(processes=many), Path(runs), options.warmup)
+            for name, (each, many) in rivals.items()
+        }
+        readings = alternate(ours, options.rounds)
+    parameters = int(readings["one"][0].pop("parameters"))
     found = {
-        name: {key: spread([each[key] for each in rounds]) for key in rounds[0]} for name, rounds in readings.items()
+        name: {key: spread([each[key] for each in rounds]) for key in rounds[-1] if key != "parameters"}
+        for name, rounds in readings.items()
     }
     step = {name: each["step_ms"]["median"] for name, each in found.items()}
     summed = seconds_of_a_sum(parameters)
@@ -107,25 +111,9 @@ def _measured(options: Options) -> dict[str, Any]:
     forecast = step["half"] + 1e3 * Cluster(per_node=2, inside=link).sending(2, FOUR * parameters)
     return {
         "recipe": recipe.to_dict(), "arms": found, "link_gb_per_s": link, "parameters": parameters,
-        "strong": step["one"] / step["two"], "weak": step["one"] / step["double"],
+        "strong": step["one"] / step["two"], "weak": (weak := step["one"] / step["double"]),
         "forecast_ms": forecast, "error": forecast / step["two"] - 1,
+        "verdicts": [
+            verdict("efficiency of two processes at twice the batch", weak, ">=", 0.9, "share"),
+        ],
     }  # fmt: skip
-
-
-def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
-    table = Table("arm", "step, ms", "waited, ms", "sent, MiB")
-    for name, arm in result["arms"].items():
-        step = arm["step_ms"]
-        others = [f"{arm[key]['median']:.1f}" for key in ("waited_ms", "sent_mib")]
-        table.add_row(name, f"{step['median']:.1f} ({step['min']:.1f} to {step['max']:.1f})", *others)
-    console.print(table)
-    console.print(
-        f"two processes: {result['strong']:.2f}x at one batch, {result['weak']:.0%} efficient at twice the batch"
-    )
-    console.print(
-        f"forecast of two from half and a link of {result['link_gb_per_s']:.2f} GB/s: {result['forecast_ms']:.1f} ms, "
-        f"{result['error']:+.0%}"
-    )
-
-
-main = Bench("processes", __doc__, _measured, _show, preset="fast", rounds=3, steps=40, warmup=10).main

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
@@ -139,3 +139,17 @@ def definition(recipe: Recipe) -> str:
     essence = {path: here for path, here in changed.items() if not path.startswith(left_out)}
     parts = [essence, recipe.budget.unit, recipe.budget.amount, recipe.seed]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def verdict(
+    claim: str, value: float, sign: Literal[">=", "<="], target: float, unit: str = "", goal: float | None = None
+) -> dict[str, Any]:
+    """Return a claim, what was measured, and whether the target was met, as a result file has it.
+
+    Args:
+        target: what is to be reached (``>=``), or to be stayed below (``<=``).
+        unit: of both; ``share`` and ``x`` among others.
+        goal: of ambition; None for none.
+    """
+    met = value >= target if sign == ">=" else value <= target
+    return {"claim": claim, "value": value, "sign": sign, "target": target, "unit": unit, "goal": goal, "met": met}

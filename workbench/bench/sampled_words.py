@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from workbench.bench.harness import Bench, Options, in_turn
 from workbench.bench.result import spread
-from workbench.bench.rounds import ratios
+from workbench.bench.rounds import alternate, ratios
+from workbench.bench.table import Options
+from workbench.bench.tuning_worker import train
 from workbench.choices.data.prepare import prepare
 from workbench.recipes import presets
 from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import assemble
-from workbench.training.evaluate import evaluate
 from workbench.training.loop import Training
 from workbench.training.warmup import compile_ahead
 
@@ -46,31 +42,18 @@ def speeds(recipe: Recipe, rounds: int, steps: int) -> dict[int, dict[str, Any]]
     for training in trainings.values():
         compile_ahead(training)
         _seconds(training, steps)
-    taken: dict[int, list[float]] = {words: [] for words in WORDS}
-    for number in range(rounds):
-        for words in in_turn(WORDS, number):
-            taken[words].append(_seconds(trainings[words], steps))
+    taken = alternate({str(words): partial(_seconds, each, steps) for words, each in trainings.items()}, rounds)
     for training in trainings.values():
         training.close()
-    return {words: {"seconds": spread(times), "speed-up": ratios(taken[0], times)} for words, times in taken.items()}
+    return {
+        int(words): {"seconds": spread(times), "speed-up": ratios(taken["0"], times)} for words, times in taken.items()
+    }
 
 
 def score(recipe: Recipe, words: int, steps: int, seed: int) -> float:
     """Return the held-out loss in nats, over all words, of a run of so many steps whose rate falls within them."""
     changed = recipe.with_(objective={"sampled_words": words}, budget=f"{steps} steps", seed=seed)
-    return trained_loss(changed)
-
-
-def trained_loss(recipe: Recipe) -> float:
-    """Return the held-out loss in nats of a run in this process, to the end of its budget in steps or tokens."""
-    assembled = assemble(recipe, prepare(recipe.data, say=lambda line: None))
-    training = Training(recipe, assembled)
-    compile_ahead(training)
-    while not training.progress.done:
-        training.step()
-    training.settle()
-    training.close()
-    return evaluate(recipe, assembled, assembled.heldout).loss
+    return float(train(changed, prepare(recipe.data, say=lambda line: None))["loss"])
 
 
 def _training(recipe: Recipe) -> Training:
@@ -87,7 +70,8 @@ def _seconds(training: Training, steps: int) -> float:
     return statistics.median(seconds)
 
 
-def _measured(options: Options) -> dict[str, Any]:
+def measured(options: Options) -> dict[str, Any]:
+    """Measure what the options ask for."""
     recipe = base(options.objective, options.vocabulary).with_assignments(options.set)
     found = speeds(recipe, options.rounds, options.steps)
     if options.train:
@@ -95,26 +79,3 @@ def _measured(options: Options) -> dict[str, Any]:
             steps = round(options.train * arm["speed-up"]["median"])
             arm["steps"], arm["losses"] = steps, [score(recipe, words, steps, seed) for seed in range(options.seeds)]
     return {"recipe": recipe.to_dict(), "arms": {str(words): arm for words, arm in found.items()}}
-
-
-def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
-    table = Table("sampled words", "CPU seconds per step", "speed-up", "steps", "held-out nats by seed")
-    for words, arm in result["arms"].items():
-        nats = ", ".join(f"{loss:.3f}" for loss in arm.get("losses", ()))
-        ratio = arm["speed-up"]
-        seconds = f"{arm['seconds']['median']:.3f}"
-        factor = f"{ratio['median']:.2f}x ({ratio['min']:.2f} to {ratio['max']:.2f})"
-        table.add_row("all" if words == "0" else words, seconds, factor, str(arm.get("steps", "")), nats)
-    console.print(table)
-
-
-main = Bench(
-    "sampled_words", __doc__, _measured, _show, rounds=7, steps=10,
-    options={
-        "--objective": {"default": "causal", "choices": ("causal", "masked")},
-        "--vocabulary": {"type": int, "default": presets.BERT_VOCABULARY, "help": "words"},
-        "--train": {"type": int, "default": 0, "help": "steps of the full softmax in the race; 0: no race"},
-        "--seeds": {"type": int, "default": 1, "help": "of the race"},
-        "--set": {"action": "append", "default": [], "metavar": "PATH=VALUE", "help": "change the recipe"},
-    },
-).main  # fmt: skip

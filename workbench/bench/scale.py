@@ -2,54 +2,40 @@
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from workbench.base.errors import WorkbenchError
-from workbench.bench.result import save
+from workbench.bench.result import verdict
+from workbench.bench.table import Options
 from workbench.forecasting.scale import Cluster, step_on
 from workbench.store.folder import read_object
 
-PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "scale-published.json"
 
+def measured(options: Options) -> dict[str, Any]:
+    """Forecast every published result.
 
-def main(argv: list[str]) -> int:
-    """``workbench bench scale``."""
-    parser = argparse.ArgumentParser(prog="workbench bench scale", description=__doc__)
-    parser.add_argument("--points", type=Path, default=PUBLISHED, help="published results")
-    text = "share of the sending that hides behind the backward pass, in every forecast (default 0)"
-    parser.add_argument("--overlap", type=float, default=0.0, help=text)
-    parser.add_argument("--out", type=Path, default=Path("out/bench"))
-    options = parser.parse_args(argv)
+    Raises:
+        WorkbenchError: no file of published results, or an overlap that is no share.
+    """
     if not options.points.is_file():
         raise WorkbenchError(f"there is no '{options.points}'; run this in the repository, or give --points FILE")
     if not 0 <= options.overlap <= 1:
         raise WorkbenchError(f"--overlap {options.overlap:g} is no share; use 0..1")
     published = read_object(options.points)
     found, whole = compared(published, options.overlap), runs(published, options.overlap)
-    console = Console()
-    table = Table("system", "source", "batch", "step, ms", "from others, ms", "error", "from one, ms", "error")
-    for each in found:
-        alone = ("", "") if each["alone_ms"] is None else (f"{each['alone_ms']:.1f}", f"{each['alone_error']:+.0%}")
-        table.add_row(each["system"], each["round"], f"{each['batch']:,}", f"{each['step_ms']:.1f}",
-                      f"{each['forecast_ms']:.1f}", f"{each['error']:+.0%}", *alone)  # fmt: skip
-    console.print(table)
-    for each in whole:
-        console.print(f"{each['system']}: {each['minutes']:g} minutes, from one {each['forecast_minutes']:.1f} "
-                      f"({each['error']:+.0%})")  # fmt: skip
     summary = {"others": _summary(found, "error"), "one": _summary([*found, *whole], "alone_error")}
-    for name, each in summary.items():
-        console.print(f"from {name}: median error {each['median']:.0%}, worst {each['worst']:+.0%} ({each['system']})")
-    data = {"points": found, "runs": whole, "overlap": options.overlap, "summary": summary}
-    console.print(f"saved {save('scale', data | {'median': summary['others']['median']}, options.out)}")
-    return 0
+    return {
+        "points": found, "runs": whole, "overlap": options.overlap, "summary": summary,
+        "median": summary["others"]["median"],
+        "verdicts": [
+            verdict(f"error from {name}, {what}", abs(summary[name][what]), "<=", target, "share")
+            for name in summary for what, target in (("median", 0.10), ("worst", 0.25))
+        ],
+    }  # fmt: skip
 
 
 def compared(published: Mapping[str, Any], overlap: float = 0.0) -> list[dict[str, Any]]:

@@ -10,15 +10,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from workbench.bench.harness import Bench, Options
 from workbench.bench.result import spread
+from workbench.bench.rounds import alternate
+from workbench.bench.table import Options
 from workbench.client.launch import launch
 from workbench.client.run import Run
 from workbench.launchers import fork_server
@@ -41,13 +41,14 @@ LOOK_SECONDS = 0.02
 
 def measure(repeats: int, runs_dir: str) -> dict[str, dict[str, float]]:
     """Wall seconds of each command as a fresh process: median, least, greatest."""
-    readings: dict[str, list[float]] = {name: [] for name in COMMANDS}
-    for _ in range(repeats):
-        for name, arguments in COMMANDS.items():
-            extra = ["--runs", runs_dir] if name == "workbench runs" else []
-            start = time.perf_counter()
-            subprocess.run([sys.executable, *arguments, *extra], check=True, capture_output=True)
-            readings[name].append(time.perf_counter() - start)
+
+    def taken(name: str) -> float:
+        extra = ["--runs", runs_dir] if name == "workbench runs" else []
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *COMMANDS[name], *extra], check=True, capture_output=True)
+        return time.perf_counter() - start
+
+    readings = alternate({name: partial(taken, name) for name in COMMANDS}, repeats)
     return {name: spread(values) for name, values in readings.items()}
 
 
@@ -127,25 +128,8 @@ def _end(run: Run) -> None:
     run.wait_blocking()
 
 
-def _measured(options: Options) -> dict[str, Any]:
+def measured(options: Options) -> dict[str, Any]:
+    """Measure what the options ask for."""
     with tempfile.TemporaryDirectory() as empty:
         seconds = measure(options.repeats, empty)
         return {"seconds": seconds, "first_points": first_points(presets.fast(), options.launches, Path(empty, "runs"))}
-
-
-def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
-    for name, value in result["seconds"].items():
-        console.print(f"{name}: {value['median']:.2f} s ({value['min']:.2f} to {value['max']:.2f})")
-    for name, found in result["first_points"].items():
-        value, stages = found["seconds"], ", ".join(f"{stage} {each:.1f}" for stage, each in found["stages"].items())
-        reading = f"{value['median']:.1f} s ({value['min']:.1f} to {value['max']:.1f})"
-        console.print(f"launch to first point, {name}: {reading}; {stages}")
-
-
-main = Bench(
-    "startup", __doc__, _measured, _show,
-    options={
-        "--repeats": {"type": int, "default": 10, "help": "of each command (%(default)s)"},
-        "--launches": {"type": int, "default": 3, "help": "of each kind (%(default)s)"},
-    },
-).main  # fmt: skip

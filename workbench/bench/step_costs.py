@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.bench.contender import TRAINER, note, take_turns
+from workbench.bench.contender import TRAINER
+from workbench.bench.rounds import Entrant, beside
 from workbench.recipes.recipe import Recipe
 
-SEGMENTS, STEPS = 16, 8
-"""Rounds in which contenders alternate, and steps in each: together the whole schedule of every contender."""
 OUTLIER = 3.0
 """A step so many times longer than its segment's median was no ordinary one: compilation, or a copy of a model."""
-AT_ONCE = 6
-"""Contenders alive at the same time; each holds a model, its graphs and a copy of torch, about 0.7 GiB."""
 BASELINE = "baseline"
 """Name of the contender that all others are divided by."""
 
@@ -29,24 +25,6 @@ def segment_seconds(each: Sequence[float]) -> tuple[float, float]:
     return mean, sum(seconds - mean for seconds in each if seconds > limit)
 
 
-def alternate(
-    recipes: Mapping[str, Recipe], segments: int, steps: int
-) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
-    """Time the schedules of several recipes side by side, segment by segment in turns.
-
-    Args:
-        recipes: by name; each is given a budget of ``segments * steps`` steps (or as many times its tokens per step).
-
-    Returns:
-        by name, what :func:`~workbench.bench.timed_trainer.timed_steps` gave in each round; and the last words of those
-        that ended on the way.
-    """
-    squeezed_recipes = {name: squeezed(recipe, segments * steps).to_dict() for name, recipe in recipes.items()}
-    settings = [(TRAINER, {"name": name, "recipe": recipe}) for name, recipe in squeezed_recipes.items()]
-    failed: dict[str, str] = {}
-    return take_turns(settings, segments, steps, failed)[1], failed
-
-
 def squeezed(recipe: Recipe, steps: int) -> Recipe:
     """The recipe with a budget of about ``steps`` steps, in the unit that its budget counts."""
     amount = steps * recipe.data.most_rows * recipe.data.longest if recipe.budget.unit == "tokens" else steps
@@ -54,7 +32,7 @@ def squeezed(recipe: Recipe, steps: int) -> Recipe:
 
 
 def cost(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the cost of a step beside a baseline's, from the rounds of two contenders of one :func:`alternate`.
+    """Return the cost of a step beside a baseline's, from the rounds of two contenders that took turns.
 
     Returns:
         ``ratio`` of seconds per step to the baseline's, over the whole schedule; the same per token (``token_ratio``)
@@ -94,9 +72,7 @@ def _transitions(segments: Sequence[dict[str, Any]], step: float) -> dict[str, f
     return {"transitions": len(beyond), "transition_steps": sum(beyond) / step}
 
 
-def step_costs(
-    base: Recipe, recipes: Mapping[str, Recipe], *, segments: int = SEGMENTS, steps: int = STEPS
-) -> dict[str, Any]:
+def step_costs(base: Recipe, recipes: Mapping[str, Recipe], *, segments: int, steps: int) -> dict[str, Any]:
     """Measure the cost of a step of every recipe, in groups of a few that alternate with the baseline.
 
     Returns:
@@ -107,19 +83,17 @@ def step_costs(
     found: dict[str, Any] = {
         "segments": segments, "steps": steps, "baseline_seconds_per_step": [], "busy": [], "load": [], "arms": {},
     }  # fmt: skip
-    names = list(recipes)
-    for first in range(0, max(1, len(names)), AT_ONCE - 1):
-        group = names[first : first + AT_ONCE - 1]
-        found["load"].append(round(os.getloadavg()[0], 2))
-        note(f"{first + len(group)} of {len(names)}: {', '.join(group)}")
-        readings, failed = alternate({BASELINE: base, **{name: recipes[name] for name in group}}, segments, steps)
-        if BASELINE in failed:
-            raise RuntimeError(f"the baseline cannot run here: {failed[BASELINE]}")
-        found["arms"] |= {name: {"error": why} for name, why in failed.items()}
-        theirs = readings.pop(BASELINE)
+    entrants = {
+        name: Entrant(TRAINER, {"recipe": squeezed(recipe, segments * steps).to_dict()})
+        for name, recipe in {BASELINE: base, **recipes}.items()
+    }
+    for held in beside(BASELINE, entrants, rounds=segments, steps=steps):
+        found["load"].append(held.load)
+        found["arms"] |= {name: {"error": why} for name, why in held.failed.items()}
+        theirs = held.answers.pop(BASELINE)
         ordinary = [segment_seconds(segment["seconds"])[0] for segment in theirs]
         found["baseline_seconds_per_step"].append(sum(ordinary) / len(ordinary))
         wall, counted = (sum(sum(s[clock]) for s in theirs) for clock in ("wall_seconds", "seconds"))
         found["busy"].append(round(wall / counted, 3))
-        found["arms"] |= {name: cost(each, theirs) for name, each in readings.items()}
+        found["arms"] |= {name: cost(each, theirs) for name, each in held.answers.items()}
     return found

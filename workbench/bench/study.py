@@ -10,7 +10,6 @@ from a checkpoint per seed that has left the plateau, so that none is judged by 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -19,15 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from workbench.base.errors import RunError, TargetMissed, WorkbenchError, check_known
 from workbench.base.files import write_bytes
 from workbench.bench.contender import Contender, note
 from workbench.bench.presets import TUNING_SEED, WORKER, sweep, trained_losses
 from workbench.bench.result import ResultsFile, context, definition
-from workbench.bench.study_page import page, show, with_compilation
+from workbench.bench.study_page import page, rows, with_compilation
 from workbench.bench.study_tracks import BASELINE, TRACKS, Track, arms_of
+from workbench.bench.table import Options
 from workbench.client.launch import launch
 from workbench.client.run import Run
 from workbench.experiments.race.race import Race, race
@@ -35,12 +33,10 @@ from workbench.experiments.race.race_plan import RacePlan, plan_race
 from workbench.recipes.recipe import Recipe
 from workbench.store.checkpoints import checkpoints
 
-RESULTS, PAGE = Path("docs/results/study.json"), Path("docs/methods.md")
 LEFT = 0.5
 """Nats below word frequencies at which what arms begin with must be."""
 LEARNED = 1.0
 """Nats below word frequencies at which the tuned baseline must end, or the track compares who leaves the plateau."""
-SEEDS = 10
 SAME_STEPS = 0.03
 """Share by which an arm's steps may differ from those that it was tuned at: speeds of two machines, not two budgets."""
 _SHORTEST = "20 steps"
@@ -244,23 +240,13 @@ def lacking(data: Mapping[str, Any]) -> dict[str, list[str]]:
     return found
 
 
-def main(argv: list[str]) -> int:
-    """``workbench bench study``: tune, race, print the tables, save the JSON and the page; resumable."""
-    parser = argparse.ArgumentParser(prog="workbench bench study", description=__doc__)
-    parser.add_argument("--track", default="causal", metavar="|".join(TRACKS), help="(%(default)s)")
-    parser.add_argument("--only", action="append", default=[], metavar="SECTION", help="repeatable; all by default")
-    parser.add_argument("--steps", type=int, metavar="N", help="of the baseline (the track's own by default)")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="at most so many, 4, 6 or 10 (%(default)s)")
-    parser.add_argument("--at-once", type=int, default=2, metavar="N", help="arms tuned side by side (%(default)s)")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="results file (%(default)s)")
-    parser.add_argument("--page", type=Path, default=PAGE, help="Markdown page of all verdicts (%(default)s)")
-    parser.add_argument("--check", action="store_true", help="train nothing; exit with 3 where evidence is missing")
-    options = parser.parse_args(argv)
-    results = ResultsFile(options.out, "study")
+def measured(options: Options) -> dict[str, Any] | None:
+    """Tune and race the sections that are named, and write the page after each."""
+    results = options.results
     if options.check:
         if found := missing(results.data):
             raise TargetMissed(f"{len(found)} methods lack evidence:\n" + "\n".join(found))
-        return 0
+        return None
     check_known("track", options.track, TRACKS)
     build, steps = TRACKS[options.track]
     built = build(options.steps or steps)
@@ -271,5 +257,9 @@ def main(argv: list[str]) -> int:
             kept = section_of(options.track, built, section, results, seeds=options.seeds, at_once=options.at_once)
             results.put(sections={**results.data.get("sections", {}), f"{options.track}/{section}": kept})
             write_bytes(options.page, page(results.data, lacking(results.data)).encode())
-            show(f"{options.track}: {section}", kept, Console(width=170))
-    return 0
+    return {}
+
+
+def shown(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of all sections, by section and method."""
+    return {"shown": {name: rows(section) for name, section in result.get("sections", {}).items()}}

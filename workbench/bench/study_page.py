@@ -1,40 +1,36 @@
-"""The study of methods as tables: in the terminal, and as a page of all verdicts."""
+"""Tell what the study of methods found: by method, and as a page of all verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from workbench.bench.study_tracks import BASELINE
 
-HEADS = ("method", "verdict", "speed-up", "difference, nats", "seeds", "rate", "time per step")
-COMPILED = ("compilation", "speed-up, compilation counted")
-"""Further heads of a section that is compiled."""
 
-
-def rows(section: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Per arm what :data:`HEADS` says."""
-    pace = section["shares"][BASELINE]["seconds_per_step"]
-    found: list[tuple[str, ...]] = []
+def rows(section: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return what is said of every method, by its name and by the head of the column."""
+    pace, took = section["shares"][BASELINE]["seconds_per_step"], section.get("compilation")
+    found: dict[str, dict[str, str]] = {}
     for each in section["verdicts"]:
         name, estimate = each["arm"], each["estimate"]
-        numbers = ("", "") if estimate is None else (
-            f"{estimate['mean']:+.3f} ({estimate['low']:+.3f} to {estimate['high']:+.3f})", str(estimate["seeds"])
-        )  # fmt: skip
-        word = (each["verdict"] or "none") + (f" ({each['reason']})" if each["reason"] else "")
-        ratio = each["speedup"]["text"] if each["speedup"] else ""
-        rate = f"{section['recipes'][name]['optimizer']['lr']:g}"
-        row = (name, word, ratio, *numbers, rate, f"{section['shares'][name]['seconds_per_step'] / pace:.2f}x")
-        found.append((*row, *_compiled(section, name)))
+        found[name] = {
+            "verdict": (each["verdict"] or "none") + (f" ({each['reason']})" if each["reason"] else ""),
+            "speed-up": each["speedup"]["text"] if each["speedup"] else "",
+            "difference, nats": ""
+            if estimate is None
+            else f"{estimate['mean']:+.3f} ({estimate['low']:+.3f} to {estimate['high']:+.3f})",
+            "seeds": "" if estimate is None else str(estimate["seeds"]),
+            "rate": f"{section['recipes'][name]['optimizer']['lr']:g}",
+            "time per step": f"{section['shares'][name]['seconds_per_step'] / pace:.2f}x",
+        }
+        if took:
+            ratio = section["with_compilation"].get(name)
+            found[name] |= {
+                "compilation": f"{took[name]:.0f} s",
+                "speed-up, compilation counted": ratio["text"] if ratio else "",
+            }
     return found
-
-
-def heads(section: Mapping[str, Any]) -> tuple[str, ...]:
-    """The titles of :func:`rows`."""
-    return (*HEADS, *(COMPILED if section.get("compilation") else ()))
 
 
 def with_compilation(speedup: Mapping[str, Any], seconds: float, base: float, arm: float) -> dict[str, Any]:
@@ -56,23 +52,6 @@ def with_compilation(speedup: Mapping[str, Any], seconds: float, base: float, ar
     return {**dict(zip(("factor", "low", "high"), ends, strict=True)), "text": "{} ({} to {})".format(*shown)}
 
 
-def _compiled(section: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    if not (took := section.get("compilation")):
-        return ()
-    ratio = section["with_compilation"].get(name)
-    return f"{took[name]:.0f} s", ratio["text"] if ratio else ""
-
-
-def show(title: str, section: Mapping[str, Any], console: Console) -> None:
-    """The table of one section."""
-    table = Table(*heads(section), title=title)
-    for row in rows(section):
-        table.add_row(*row)
-    console.print(table)
-    for name, why in section["refused"].items():
-        console.print(f"not in this track: {name} ({why})", markup=False)
-
-
 def page(data: Mapping[str, Any], lacking: Mapping[str, Sequence[str]]) -> str:
     """All verdicts as Markdown.
 
@@ -90,13 +69,14 @@ def page(data: Mapping[str, Any], lacking: Mapping[str, Sequence[str]]) -> str:
     ]  # fmt: skip
     for name, section in data["sections"].items():
         track, _, title = name.partition("/")
-        where = section["measured"]
+        where, methods = section["measured"], rows(section)
+        heads = ("method", *next(iter(methods.values()), ()))
         lines += ["", f"## {title}, track {track}", "",
                   f"{section['steps']} steps of the baseline ({section['budget']}); it ends "
                   f"{section['baseline_below_unigram']:.2f} nats below word frequencies. Measured on "
                   f"{where['processor']}, {where['date']}, revision {where['revision']}.", "",
-                  f"| {' | '.join(heads(section))} |", "|" + " --- |" * len(heads(section))]  # fmt: skip
-        lines += [f"| {' | '.join(row)} |" for row in rows(section)]
+                  f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]  # fmt: skip
+        lines += [f"| {' | '.join((method, *row.values()))} |" for method, row in methods.items()]
         if took := section.get("compilation"):
             lines += ["", f"Compiled: the baseline compiles for {took[BASELINE]:.0f} s where nothing of it is in the "
                       "compiler's cache, each arm as long as its row says, all stages of its schedule together. "

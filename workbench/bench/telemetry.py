@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from workbench.base.errors import WorkbenchError
-from workbench.bench.harness import Bench, Options, in_turn, recipe_of
+from workbench.bench.harness import recipe_of
+from workbench.bench.rounds import alternate
+from workbench.bench.table import Options
 from workbench.choices.data.prepare import prepare
 from workbench.ops.timing import wait_for
 from workbench.recipes.recipe import Recipe
@@ -63,17 +64,14 @@ def telemetry_overhead(recipe: Recipe, rounds: int = 60, steps: int = 10) -> dic
     with tempfile.TemporaryDirectory() as folder:
         writer = TelemetryWriter(Path(folder))
         training = Training(recipe, assembled, writer, peak_flops=1e12)
-        recorders = {True: training.recorder, False: _silent(training)}
+        recorders = {"on": training.recorder, "off": _silent(training)}
         compile_ahead(training)
-        for on in (True, False):
-            _block(training, recorders[on], every)
-        times: dict[bool, list[np.ndarray]] = {True: [], False: []}
-        for number in range(rounds):
-            for on in in_turn((True, False), number):
-                times[on].append(_block(training, recorders[on], steps))
+        for each in recorders.values():
+            _block(training, each, every)
+        times = alternate({name: partial(_block, training, each, steps) for name, each in recorders.items()}, rounds)
         training.close()
         writer.close()
-    on_RS, off_RS = np.stack(times[True]), np.stack(times[False])
+    on_RS, off_RS = np.stack(times["on"]), np.stack(times["off"])
     # Layers are recorded on the first step of each period, and blocks hold whole periods.
     layered_S = np.arange(steps) % every == 0
     share, parts = _share(on_RS, off_RS, layered_S)
@@ -116,19 +114,7 @@ def _block(training: Training, recorder: Recorder, steps: int) -> np.ndarray:
     return seconds
 
 
-def _measured(options: Options) -> dict[str, Any]:
+def measured(options: Options) -> dict[str, Any]:
+    """Measure what the options ask for."""
     recipe = recipe_of(options)
     return {"recipe": recipe.to_dict(), **telemetry_overhead(recipe, options.rounds, options.steps)}
-
-
-def _show(result: Mapping[str, Any], console: Console, _path: Path) -> None:
-    low, high = result["interval"]
-    execution = result["recipe"]["execution"]
-    console.print(
-        f"telemetry (scalars every {execution['scalars_every']}, layers every {execution['layers_every']} steps) costs "
-        f"{result['overhead']:+.2%} of step time (95% interval {low:+.2%} to {high:+.2%}); ms per step: "
-        f"{result['off_ms']:.1f} off, {result['scalars_ms']:.1f} with scalars, {result['layers_ms']:.1f} with layers"
-    )
-
-
-main = Bench("telemetry", __doc__, _measured, _show, preset="bert_tiny", rounds=60, steps=10).main

@@ -14,13 +14,15 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import torch
 
 from workbench.base.loading import COMPILER, load
 from workbench.bench.contender import begin, note
-from workbench.bench.run_mlm import GroupedRows
+from workbench.choices.data.order import RowOrder
 from workbench.choices.data.prepare import prepare
+from workbench.choices.data.tokens import Batch
 from workbench.ops.timing import clock_of, processor_seconds, wait_for
 from workbench.telemetry.streams import TelemetryWriter
 from workbench.training.assemble import assemble
@@ -29,6 +31,19 @@ from workbench.training.recorder import NotFinite
 from workbench.training.warmup import compile_ahead
 
 SAMPLE_SECONDS = 0.002
+
+
+class GroupedRows(RowOrder):
+    """Lay out the same rows (B, T) as transformers' ``run_mlm`` does, each as one piece.
+
+    Attention crosses documents and positions count along the row.
+    """
+
+    def batch(self, samples: np.ndarray) -> Batch:
+        """See :meth:`RowOrder.batch`; positions 0 .. T - 1 and piece 0 everywhere."""
+        batch = super().batch(samples)
+        positions_BT = torch.arange(batch.tokens_BT.shape[1]).expand_as(batch.tokens_BT).contiguous()
+        return batch._replace(positions_BT=positions_BT, documents_BT=torch.zeros_like(batch.documents_BT))
 
 
 class PeakMemory:

@@ -16,13 +16,10 @@ import torch.nn.functional as F
 import transformers
 
 from workbench.base.json_lines import finite
-from workbench.bench.peer_transformers import Rows, arguments_of, tokenizer_of
+from workbench.bench.peer_transformers import arguments_of, ignoring, rows_of
 from workbench.bench.presets import seconds_of
-from workbench.bench.run_mlm import ignoring
 from workbench.bench.tuning_worker import serve
-from workbench.choices.data.order import RowOrder
 from workbench.choices.data.tokens import PreparedData, Vocabulary
-from workbench.choices.progress import progress_at
 from workbench.recipes.recipe import Recipe
 from workbench.training.assemble import heldout_set
 
@@ -110,20 +107,13 @@ def train(recipe: Recipe, prepared: PreparedData, tuned: Mapping[str, bool] | No
     """
     transformers.set_seed(recipe.seed)
     model = (gpt2 if recipe.objective.causal else bert)(recipe, prepared.vocabulary, None if tuned is None else 0.0)
-    rate = recipe.objective.labelled_fraction(progress_at(recipe.budget, 0.0))
     data, steps, clock = recipe.data, int(recipe.budget.amount), Clock(device := recipe.engine().device)
     with tempfile.TemporaryDirectory() as folder:
         warmup = round(steps * recipe.optimizer.schedule.warmup)
         arguments = arguments_of(
             recipe, folder, tuned is not None, warmup_steps=warmup, lr_scheduler_type="linear", **(tuned or {})
         )
-        trainer = transformers.Trainer(
-            model=model, args=arguments, callbacks=[clock],
-            train_dataset=Rows(RowOrder(prepared.train, data.longest, recipe.seed), 10_000_000),
-            data_collator=transformers.DataCollatorForLanguageModeling(
-                tokenizer_of(prepared), mlm=not recipe.objective.causal, mlm_probability=rate
-            ),
-        )  # fmt: skip
+        trainer = transformers.Trainer(model=model, args=arguments, callbacks=[clock], **rows_of(recipe, prepared))
         trainer.train()
     loss, (cpu, wall) = score(model, recipe, prepared), clock.seconds
     return {
