@@ -92,8 +92,8 @@ class Place:
         self.fs.makedirs(self._at(folder), exist_ok=True)
 
     def move(self, name: str, to: str) -> None:
-        """Rename a file or folder."""
-        self.fs.mv(self._at(name), self._at(to))
+        """Rename a folder."""
+        self.fs.mv(self._at(name), self._at(to), recursive=True)
 
     def names(self, folder: str) -> list[str]:
         """Return the names of all in a folder; none without the folder."""
