@@ -225,6 +225,12 @@ def a_question_stands_at_its_button(page: Page, few: list[RunFolder]) -> None:
         page.screenshot(path=RESULTS / f"runs-question-{name.lower()}.png")
         page.keyboard.press("Escape")
         expect(question).to_be_hidden()
+    action(page, "Tag").click()
+    expect(question.get_by_role("button", name="Cancel")).to_be_visible()
+    question.get_by_role("textbox").fill("tried")
+    expect(question.locator(".wb-yes")).to_be_enabled()
+    page.keyboard.press("Enter")
+    expect(question).to_be_hidden()
 
 
 def knobs_are_columns_and_seeds_come_together(page: Page, few: list[RunFolder]) -> None:

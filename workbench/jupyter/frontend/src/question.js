@@ -24,10 +24,13 @@ export class Question {
     this.node = el("div", { class: "wb-question", role: "alertdialog", tabindex: "-1" }, el("form", { on: { submit } }, this.text, this.box, this.yes, this.no));
     this.node.hidden = true;
     this.node.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape") return;
+      // Not left to the form: in a notebook of JupyterLab a key pressed in a cell's output submits none.
+      const typed = event.key === "Enter" && event.target === this.box && !event.isComposing;
+      if (event.key !== "Escape" && !typed) return;
       event.preventDefault();
       event.stopPropagation();
-      this.close(true);
+      if (typed) this.answer();
+      else this.close(true);
     });
   }
 
