@@ -40,6 +40,21 @@ test("a score of a part of the held-out text is marked, alone and in a mean, and
   assert.equal(mean(of("finished", 5), of("running", null)), "5.000");
 });
 
+test("how far a scoring is hides no answer to anything else, its end does", () => {
+  const session = new Session(() => undefined, { place: () => "", later: () => undefined });
+  session.ask("score", ["a"], { on: "fast" });
+  const hear = (text, going) => session.hear({ type: "said", request: 1, text, error: false, going });
+  hear("scoring a: 10%", true);
+  assert.equal(session.said.text, "scoring a: 10%");
+  hear("scoring a: 20%", true);
+  assert.equal(session.said.text, "scoring a: 20%");
+  session.note("name: nothing is selected", true);
+  hear("scoring a: 30%", true);
+  assert.equal(session.said.text, "name: nothing is selected");
+  hear("scored a: blimp.fast 0.5", false);
+  assert.equal(session.said.text, "scored a: blimp.fast 0.5");
+});
+
 test("what was said of a run goes with the next change of its state", async () => {
   const server = { steer: async () => ({ state: "done", text: "stopping after this step, with a checkpoint" }) };
   const session = new Session(() => {}, { server, place: () => "here", controller: "me", later: () => {} });

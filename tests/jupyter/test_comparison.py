@@ -56,11 +56,15 @@ def test_rows_have_results_and_the_knobs_that_differ(compared: Any) -> None:
 
 def test_rows_have_the_scores_that_one_of_the_runs_has(compared: Any) -> None:
     folder = compared.runs[0].folder
-    scores = {"blimp": Measured(0.75, "share", 8, "higher"), "blimp/npi": Measured(0.5, "share", 4, "higher")}
+    scores = {
+        "blimp": Measured(0.75, "share", 8, "higher", {"untrained": 0.5}),
+        "blimp/npi": Measured(0.5, "share", 4, "higher"),
+    }
     add_scores(folder, 40, 1, 1.0, scores)
     assert [row["blimp"] for row in compared.rows] == [0.75, None]
     assert "blimp/npi" not in compared.rows[0], "a part of a benchmark is no column"
     assert summary(folder)["scores"] == {"blimp": 0.75}
+    assert summary(folder)["held_against"] == {"blimp": "untrained 0.5"}
     assert summary(compared.runs[1].folder)["scores"] == {}
     assert re.search(r"^blimp \(share\) +0\.7500 at step 40 +-$", repr(compared), re.MULTILINE)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from tests.tiny_runs import tiny_recipe
 from workbench.base.errors import RunError
 from workbench.client.launch import launch
 from workbench.client.run import Run
-from workbench.jupyter.runs import run_actions
 from workbench.jupyter.runs.run_actions import ActionResult, RunActions
 from workbench.store.folder import RunFolder, write_json
 from workbench.store.labels import read_labels
@@ -121,9 +121,8 @@ def test_an_export_without_a_checkpoint_or_a_name_is_refused(actions: RunActions
 
 @pytest.mark.process
 def test_a_scoring_says_what_it_lacks_and_ends_with_its_scores(
-    actions: RunActions, tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+    actions: RunActions, tmp_path: Path, corpus: Path
 ) -> None:
-    monkeypatch.setattr(run_actions, "FOLLOWED_SECONDS", 300.0)
     folder = run(tmp_path, "a")
     with pytest.raises(RunError, match="name benchmarks"):
         perform(actions, "score", folder, on=" ")
@@ -135,7 +134,11 @@ def test_a_scoring_says_what_it_lacks_and_ends_with_its_scores(
     (tmp_path / "eval" / "lambada.jsonl").write_text('{"context": "amber birch", "target": "cedar"}\n' * 3)
     *going, said = perform(actions, "score", trained.folder, on=f"lambada in {tmp_path / 'eval'}")
     assert going[0].text.startswith("scoring trained: starting")
-    assert said.text.startswith("scored trained: lambada 0, lambada.perplexity ")
+    assert all(each.going for each in going)
+    assert not said.going
+    assert re.match(
+        r"scored trained: lambada 0\.0000 \(untrained 0, overlap 0\); lambada\.perplexity [\d.e+]+", said.text
+    )
 
 
 def test_a_page_can_ask_for_nothing_else(actions: RunActions, tmp_path: Path) -> None:

@@ -22,14 +22,15 @@ from workbench.store.effective_knobs import effective_knobs, flat
 from workbench.store.evaluations import is_part
 from workbench.store.find import find
 from workbench.store.labels import label
+from workbench.store.score_table import ScoreRow
 from workbench.store.trash import empty, restore
 
 REQUESTS = ("pause", "resume", "stop", "checkpoint", "evaluate")
 """Verbs that a run itself answers; they go by :class:`~workbench.jupyter.steering.Steering`, not by a table."""
 VERBS = ("watch", *REQUESTS, "next", "fork", "compare", "diff", "report", "score", "export", "rename", "tag", "delete")
 """Verbs that the page offers."""
-FOLLOWED_SECONDS = 20.0
-"""A scoring is followed so long: what it lacks it says within seconds, and it does not end with the kernel."""
+LOOKED_AT_SECONDS = 0.5
+"""Between two looks at a scoring, which ends neither with the kernel nor with the page."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class ActionResult:
         undo: ids of deleted runs that a button beside it brings back.
         sheet, page: what opens above the table, and its HTML.
         waits: id of a run in the queue, until whose start the words hold.
+        going: it goes on, and more words follow; these give way to any other.
     """
 
     text: str
@@ -50,12 +52,13 @@ class ActionResult:
     sheet: Mapping[str, Any] | None = None
     page: bytes | None = None
     waits: str = ""
+    going: bool = False
 
     def message(self) -> dict[str, Any]:
         """As it is sent to the page."""
         # Runs and the status in which the words hold of them; the page takes them away with the next one.
         of = {"of": [[self.waits, "queued"]]} if self.waits else {}
-        return {"text": self.text, "error": self.error, "undo": list(self.undo), **of}
+        return {"text": self.text, "error": self.error, "undo": list(self.undo), "going": self.going, **of}
 
 
 class RunActions:
@@ -187,17 +190,13 @@ class RunActions:
         run, told = runs[0], ""
         going = file_locked(run.folder.scoring_lock)
         scoring = Scoring(run) if going else score(run, names.strip(), data=data.strip() or None)
-        until = time.monotonic() + FOLLOWED_SECONDS
-        while (running := scoring.progress.get("status") == "running") and time.monotonic() < until:
+        while scoring.progress.get("status") == "running":
             before, told = told, f"scoring {run.name}: {scoring}"
             if told != before:
-                yield ActionResult(told)
-            time.sleep(0.5)
-        if running:
-            yield ActionResult(f"{told}; it goes on in the background, and Score again says how far it is")
-            return
-        found = {name: score.value for name, score in scoring.outcome().items() if not is_part(name)}
-        said = ", ".join(f"{name} {value:.4g}" for name, value in found.items() if value is not None)
+                yield ActionResult(told, going=True)
+            time.sleep(LOOKED_AT_SECONDS)
+        found = [ScoreRow(name, 0, score) for name, score in scoring.outcome().items() if not is_part(name)]
+        said = "; ".join(f"{row.name} {row.value}" + (f" ({row.beside})" if row.beside else "") for row in found)
         yield ActionResult(f"scored {run.name}: {said}")
 
     def _export(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:

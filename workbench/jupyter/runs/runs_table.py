@@ -184,7 +184,7 @@ class RunsTable(BundledWidget):
         return f"{' and '.join(ways)} to see its runs {where}" if ways else f"its runs stand together {where}"
 
     def say(self, result: ActionResult, request: int = 0) -> None:
-        """Tell the user something, in the line above the table."""
+        """Tell the user something, in the line under the toolbar."""
         if self.comm is not None:
             self.send({"type": "said", "request": request, **result.message()})
 
@@ -253,6 +253,9 @@ class RunsTable(BundledWidget):
         elif kind == "do" and message.get("verb") == "fork":
             # Here, since it fills the forms, which only this thread changes.
             self._do(message)
+        elif kind == "do" and message.get("verb") == "score":
+            # For minutes, which would keep a worker from exports and stops.
+            threading.Thread(target=self._do, args=(message,), name="workbench-runs-score", daemon=True).start()
         elif kind == "do":
             self._workers.submit(self._do, message)
 
@@ -301,8 +304,11 @@ class RunsTable(BundledWidget):
                 self._unwatched = [run_id for run_id in self.watched if run_id in ids]
             # Where it takes long, word comes before it is done.
             for result in self.actions.perform(verb, ids, message):
+                if self._closed.is_set():
+                    return
                 self.show(result, number)
-                self.refresh()
+                if not result.going:
+                    self.refresh()
             if verb in ("delete", "restore", "empty"):
                 self._send_trash()
             if verb == "restore":

@@ -1,2 +1,2 @@
-/* sources sha256:3307fcd47eb5165f52b8d262fe967d6ec68b2c1edd7dbf2300232fa540c2ac43 */
+/* sources sha256:dd695a3afcd53dfae9b4fd264cea541caa7645e1c57f6dc403fda89bdd6a8f00 */
 var n={render({el:e}){e.hidden=!0}};function i(e){let t,o=r=>t=r;return e.on("change:connected",o),e.set("connected",!0),e.off("change:connected",o),e.set("connected",void 0),t}function c(e){let t=i(e);t?.comm?.on_msg&&t._handle_comm_msg({content:{data:{}}}).catch(()=>{let{_handle_comm_msg:o}=Object.getPrototypeOf(Object.getPrototypeOf(t));t.comm.on_msg(r=>o.call(t,r)),t.comm.send({method:"request_state"})})}function a(e){return typeof e=="function"?()=>a(e()):{...e,initialize(t){return c(t.model),e.initialize?.(t)}}}var u=a(n);export{u as default};

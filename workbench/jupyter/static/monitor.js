@@ -1,4 +1,4 @@
-/* sources sha256:3307fcd47eb5165f52b8d262fe967d6ec68b2c1edd7dbf2300232fa540c2ac43
+/* sources sha256:dd695a3afcd53dfae9b4fd264cea541caa7645e1c57f6dc403fda89bdd6a8f00
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

@@ -52,7 +52,7 @@ export function fitting(width, rows, sized = (column) => column) {
 }
 
 const SCORE = "score:";
-const SCORE_WIDTH = 92;
+const SCORE_WIDTH = 168;
 
 /** The key of the column of a benchmark's score, by its name. */
 export const scoreKey = (name) => SCORE + name;
@@ -63,8 +63,12 @@ export const scoreNames = (rows) => [...new Set(rows.flatMap(({ scores }) => Obj
 function scoreColumn(key) {
   const name = key.slice(SCORE.length);
   const value = (row) => number(row.scores?.[name]);
-  const text = (row) => value(row)?.toFixed(4) ?? "";
-  return { key, title: name, hint: `newest score of ${name}`, first: -1, width: SCORE_WIDTH, number: true, value, text, mean: (score) => score.toFixed(4) };
+  const against = (row) => row.held_against?.[name] ?? "";
+  // Their words are in the tip: "0.5360 (0.504, 0.5)".
+  const beside = (row) => (against(row) ? ` (${against(row).split(", ").map((each) => each.split(" ").at(-1)).join(", ")})` : "");
+  const text = (row) => (value(row) === null ? "" : `${value(row).toFixed(4)}${beside(row)}`);
+  const tip = (row) => (against(row) ? `held against: ${against(row)}` : "");
+  return { key, title: name, hint: `newest score of ${name}, and in brackets what it is held against`, first: -1, width: SCORE_WIDTH, number: true, value, text, tip, mean: (score) => score.toFixed(4) };
 }
 
 const KNOB = "knob:";

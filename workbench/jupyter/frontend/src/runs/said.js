@@ -1,8 +1,11 @@
-// The line under the table: what became of what was asked last. It is always there, so that nothing moves when it speaks.
+// The line under the toolbar, where who has pressed a button looks: what became of what was asked last. It is always there, so that nothing moves when it speaks.
 
 import { el, say } from "../dom.js";
 
 const RESTING = "Enter on a row, or its circle, draws its curves or takes them away · Space selects · / searches";
+
+// Longer words wrap.
+const ONE_LINE = 120;
 
 export class Said {
   /**
@@ -25,6 +28,7 @@ export class Said {
     this.text.setAttribute("role", error && !passing ? "alert" : "status");
     this.line.classList.toggle("lab-resting", !text);
     this.line.classList.toggle("lab-bad", Boolean(error));
+    this.line.classList.toggle("lab-long", text.length > ONE_LINE);
     // The table above makes room.
     this.node.parentElement?.classList.toggle("lab-complains", Boolean(error));
     const key = JSON.stringify([undo, over, Boolean(error), passing]);

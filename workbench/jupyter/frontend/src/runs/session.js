@@ -46,18 +46,18 @@ export class Session {
     const request = ++this.request;
     this.send({ type: "do", request, verb, runs: ids, ...rest });
     const what = verb === "label" ? "labels" : verb;
-    this.note(`${what}: asked`);
+    this.note(`${what}: asked`, false, request);
     this.later(() => {
       if (this.answered < request && this.request === request) {
-        this.note(`${what}: the kernel is busy and will do it when its cell ends`);
+        this.note(`${what}: the kernel is busy and will do it when its cell ends`, false, request);
       }
     }, PATIENCE_MS);
     return undefined;
   }
 
-  /** Says something of the page's own. */
-  note(text, error = false) {
-    this.said = { text, error };
+  /** Says something of the page's own; `request`: which it is of. */
+  note(text, error = false, request = 0) {
+    this.said = { text, error, request };
     this.#changed();
   }
 
@@ -84,6 +84,8 @@ export class Session {
       this.sheet = { ...message, page: buffers[0] ?? null };
     } else if (message.type === "said") {
       this.answered = Math.max(this.answered, message.request ?? 0);
+      // How far something is hides no answer to anything else.
+      if (message.going && this.said.text && this.said.request !== message.request) return;
       this.said = message;
     } else if (message.type === "answer") this.steering.heard(message);
     else return;

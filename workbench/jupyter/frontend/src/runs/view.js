@@ -1,4 +1,4 @@
-// One view of the table of runs: head with filter, toolbar, grid, and one line for what was said.
+// One view of the table of runs: head with filter, toolbar, one line for what was said, and the grid.
 
 import { el, say } from "../dom.js";
 import { watchedRuns } from "../palette.js";
@@ -214,7 +214,7 @@ export class View {
     this.said = new Said(this.bar.picked, (verb, ids, rest) => this.session.ask(verb, ids, rest), () => this.session.note(""));
     this.place = el("div", { class: "lab-over-place" });
     this.note = el("p", { class: "lab-note" });
-    this.root.append(head, this.bar.node, this.place, this.table.node, this.note, this.said.node);
+    this.root.append(head, this.bar.node, this.said.node, this.place, this.table.node, this.note);
   }
 
   #look(change) {
