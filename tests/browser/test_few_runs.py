@@ -157,8 +157,8 @@ def a_run_whose_text_is_gone_is_not_resumed(page: Page, few: list[RunFolder]) ->
 def an_error_of_several_lines_covers_no_row(page: Page) -> None:
     said = page.locator(".lab-said")
     soon(lambda: said.evaluate("one => one.offsetHeight"), lambda height: height > 30)
-    ends = page.locator(".lab-scroll").evaluate("one => one.getBoundingClientRect().bottom")
-    assert said.evaluate("one => one.getBoundingClientRect().top") >= ends
+    begins = page.locator(".lab-scroll").evaluate("one => one.getBoundingClientRect().top")
+    assert said.evaluate("one => one.getBoundingClientRect().bottom") <= begins
     page.screenshot(path=RESULTS / "runs-error.png")
 
 

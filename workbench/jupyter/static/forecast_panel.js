@@ -1,2 +1,2 @@
-/* sources sha256:dd695a3afcd53dfae9b4fd264cea541caa7645e1c57f6dc403fda89bdd6a8f00 */
+/* sources sha256:b9b817822f0ab2b56ad5ebf2a68d84e3312c018f73580503fe60f9fc9fb6d667 */
 var n={render({el:e}){e.hidden=!0}};function i(e){let t,o=r=>t=r;return e.on("change:connected",o),e.set("connected",!0),e.off("change:connected",o),e.set("connected",void 0),t}function c(e){let t=i(e);t?.comm?.on_msg&&t._handle_comm_msg({content:{data:{}}}).catch(()=>{let{_handle_comm_msg:o}=Object.getPrototypeOf(Object.getPrototypeOf(t));t.comm.on_msg(r=>o.call(t,r)),t.comm.send({method:"request_state"})})}function a(e){return typeof e=="function"?()=>a(e()):{...e,initialize(t){return c(t.model),e.initialize?.(t)}}}var u=a(n);export{u as default};

@@ -64,11 +64,15 @@ function scoreColumn(key) {
   const name = key.slice(SCORE.length);
   const value = (row) => number(row.scores?.[name]);
   const against = (row) => row.held_against?.[name] ?? "";
-  // Their words are in the tip: "0.5360 (0.504, 0.5)".
-  const beside = (row) => (against(row) ? ` (${against(row).split(", ").map((each) => each.split(" ").at(-1)).join(", ")})` : "");
+  // The untrained model and the best that needs no model; all of them, with their words, are in the tip.
+  const beside = (row) => {
+    const [first, ...others] = against(row).split(", ").map((each) => each.split(" ").at(-1));
+    const best = others.length ? [others.reduce((one, other) => (Number(other) > Number(one) ? other : one))] : [];
+    return first ? ` (${[first, ...best].join(", ")})` : "";
+  };
   const text = (row) => (value(row) === null ? "" : `${value(row).toFixed(4)}${beside(row)}`);
   const tip = (row) => (against(row) ? `held against: ${against(row)}` : "");
-  return { key, title: name, hint: `newest score of ${name}, and in brackets what it is held against`, first: -1, width: SCORE_WIDTH, number: true, value, text, tip, mean: (score) => score.toFixed(4) };
+  return { key, title: name, hint: `newest score of ${name}, and in brackets the untrained model and the best that needs none`, first: -1, width: SCORE_WIDTH, number: true, value, text, tip, mean: (score) => score.toFixed(4) };
 }
 
 const KNOB = "knob:";

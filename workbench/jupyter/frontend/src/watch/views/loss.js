@@ -9,6 +9,8 @@ import { emptyWords } from "./empty.js";
 import { latest, levelEntries, levelsOf, named, ofRun, scoresOf, smoothed } from "./pictures.js";
 
 const NATS = "in nats: minus the natural logarithm of the probability given to the right token";
+// Where the loss has several parts: the one of tokens, which word frequencies are of.
+const OF_TOKENS = { generator_loss: "the generator's loss", token_loss: "the loss of tokens", ahead_1: "the loss of the next token" };
 const WIDTHS = [
   ["0", "no smoothing"],
   [String(SMOOTHING / 3), "smooth lightly"],
@@ -76,8 +78,11 @@ export class LossView extends CurvesView {
   #legend({ runs, theme, colours }, levels) {
     const stroke = runs.length === 1 ? colours.run(runs[0].place) : theme.muted;
     const items = [];
-    if (this.width !== "0") items.push({ line: { stroke, width: 1 }, text: "train, as measured" });
-    items.push({ line: { stroke, width: 2.2 }, text: this.width === "0" ? "train" : "train, smoothed", help: `${helpOf("loss")}, ${NATS}` });
+    const alone = Object.keys(OF_TOKENS).find((name) => runs.some((run) => run.line(name, "step")));
+    const train = alone ? "train, all parts of the loss with their weights" : "train";
+    const parts = alone ? `; ${OF_TOKENS[alone]}, which word frequencies stand beside, is among the gauges` : "";
+    if (this.width !== "0") items.push({ line: { stroke, width: 1 }, text: `${train}, as measured` });
+    items.push({ line: { stroke, width: 2.2 }, text: this.width === "0" ? train : "train, smoothed", help: `${helpOf("loss")}, ${NATS}${parts}` });
     const scores = new Set(runs.map(({ status }) => status.score ?? "held-out"));
     items.push({ line: { stroke, ring: true }, text: `${[...scores].join(" or ")}, ~ before the end, on a part of a large set`, help: `${helpOf("heldout_loss")}, ${NATS}` });
     if (this.lines.some(({ whole }) => whole)) items.push({ line: { stroke, ring: true, whole: true }, text: "at the end, on all of them" });
