@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import sys
@@ -14,6 +15,7 @@ from rich.console import Console
 
 from workbench.base.errors import WorkbenchError
 from workbench.bench import harness
+from workbench.bench.command import main
 from workbench.bench.harness import recipe_of, rounds_of, run, scores
 from workbench.bench.result import verdict
 from workbench.bench.rounds import waterfall
@@ -28,6 +30,24 @@ def printed(name: str, result: dict[str, Any]) -> str:
     console = Console(width=250, record=True, file=io.StringIO())
     harness.show(BENCHMARKS[name], result, console)
     return console.export_text()
+
+
+def without_a_value(name: str, result: dict[str, Any]) -> list[str]:
+    """Columns of scores of a spec that no row of a result fills: a name that the benchmark does not give."""
+    found, module = [], importlib.import_module(f"workbench.bench.{name}")
+    result = {**result, **getattr(module, "shown", dict)(result)}
+    for rows in BENCHMARKS[name].tables:
+        given = [row for _, _, row in harness._rows(rows, result)]
+        for column in (harness.Column.of(rows, text) for text in rows.columns.split()):
+            if column.better and all(harness._at(row, column.path) is None for row in given):
+                found.append(f"{rows.path}: {column.path}")
+    return found
+
+
+def test_every_score_of_forecasts_at_scale_is_one_that_its_result_has() -> None:
+    found = json.loads((RESULTS / "scale-2026-11-28.json").read_text(encoding="utf-8"))
+    assert without_a_value("scale", found) == []
+    assert list(scores(BENCHMARKS["scale"], found)) == ["others, median", "one, median"]
 
 
 @pytest.mark.process  # git, for the revision
@@ -63,8 +83,16 @@ def test_a_spec_measures_saves_and_shows(
     assert "missing" not in out
     assert run("toy", ["--show", str(path)]) == 0
     assert "2 (1.5 to 2.5)" in capsys.readouterr().out
+    assert main(["--show", str(path)]) == 0, "the file names its benchmark"
+    assert "2 (1.5 to 2.5)" in capsys.readouterr().out
     with pytest.raises(WorkbenchError, match="no result of `bench peers`"):
         run("peers", ["--show", str(path)])
+    for argv in (["peers"], []):
+        with pytest.raises(WorkbenchError, match=r"there is no result file .*nosuch\.json"):
+            main([*argv, "--show", str(tmp_path / "nosuch.json")])
+    (other := tmp_path / "other.json").write_text('{"benchmark": "nobody"}', encoding="utf-8")
+    with pytest.raises(WorkbenchError, match=r"other\.json' holds no result of a benchmark"):
+        main(["--show", str(other)])
 
 
 def test_every_published_result_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,6 +145,7 @@ def test_a_toy_of_it_says_what_it_measured(
     (path,) = tmp_path.glob("*.json")
     found = json.loads(path.read_text(encoding="utf-8"))
     assert found["scores"]
+    assert without_a_value(name, found) == []
     assert "saved" in capsys.readouterr().out
     if name == "processes":
         assert found["arms"]["two"]["sent_mib"]["median"] == pytest.approx(4 * found["parameters"] / 2**20, rel=0.01)

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -30,14 +30,9 @@ from workbench.store.evaluations import SCHEMA, Measured
 from workbench.store.folder import read_object
 
 HELPS = {"rounds": "alternating rounds", "steps": "timed steps per round and contender", "warmup": "steps before"}
-UNITS = {
-    "ms": "ms", "seconds": "s", "minutes": "min", "bytes": "bytes", "mib": "MiB", "loss": "nats", "losses": "nats",
-    "nats": "nats", "error": "share", "overhead": "share", "interval": "share", "mfu": "share", "share": "share",
-    "factor": "x", "far": "x", "ratio": "x", "ratios": "x", "faster": "x", "time": "x", "speed-up": "x", "strong": "x",
-    "over": "x", "weak": "share", "above": "nats",
-}  # fmt: skip
-"""Units of numbers by a word of their name; the last one that stands here."""
-STEPS = "what factor min max so_far"
+UNITS = {"ms": "ms", "seconds": "s", "minutes": "min", "bytes": "bytes", "mib": "MiB", "nats": "nats"}
+"""Units that names end in; any other stands in the spec."""
+STEPS = "what factor:x min:x max:x so_far:x"
 """Columns of the steps of a waterfall."""
 
 
@@ -54,7 +49,7 @@ def run(name: str, argv: list[str]) -> int:
     # In a log file there is no terminal to fit into.
     console = Console(width=None if sys.stdout.isatty() else 150)
     if options.show is not None:
-        result = read_object(path := Path(options.show or path))
+        result = held(path := Path(options.show or path))
         if result.get("benchmark") != stem:
             raise WorkbenchError(f"'{path}' holds no result of `bench {name}`; name its file: --show FILE")
         show(spec, {**result, **more(result)}, console)
@@ -82,6 +77,30 @@ def run(name: str, argv: list[str]) -> int:
             console.print(f"drawn {picture}", markup=False)
     console.print(f"saved {path}", markup=False)
     return int(bool(found.get("unfinished")))
+
+
+def held(path: Path) -> dict[str, Any]:
+    """Return what a result file holds.
+
+    Raises:
+        WorkbenchError: there is no such file.
+    """
+    if not path.is_file():
+        raise WorkbenchError(f"there is no result file '{path}'; name one: --show FILE")
+    return read_object(path)
+
+
+def name_in(path: Path) -> str:
+    """Return the name of the benchmark whose result a file holds.
+
+    Raises:
+        WorkbenchError: no such file, or none of a benchmark of the table.
+    """
+    saved_as = held(path).get("benchmark")
+    found = [name for name, spec in BENCHMARKS.items() if (spec.saved_as or name) == saved_as]
+    if not found:
+        raise WorkbenchError(f"'{path}' holds no result of a benchmark; `workbench bench --list` names them")
+    return found[0]
 
 
 def _parser(name: str, spec: Benchmark, about: str | None) -> argparse.ArgumentParser:
@@ -119,6 +138,26 @@ def rounds_of(options: Options) -> dict[str, Any]:
     return {name: getattr(options, name) for name in HELPS}
 
 
+class Column(NamedTuple):
+    """Describe a column of a table: ``[+-]path[:unit]`` of a spec, read."""
+
+    path: str
+    unit: str
+    head: str
+    better: Literal["higher", "lower"] | None
+
+    @classmethod
+    def of(cls, rows: Rows, text: str) -> Column:
+        """Read a column of a spec."""
+        path, _, unit = text.lstrip("+-").partition(":")
+        name = (rows.path if path == "." else path).replace("_", " ").replace(".", " ")
+        unit = unit or next((UNITS[word] for word in reversed(name.split()) if word in UNITS), "")
+        bare = re.sub(r" (ms|seconds|minutes|bytes|mib|nats)\b", "", name)
+        head = bare if unit in ("", "x", "share") or name in UNITS else f"{bare}, {'MiB' if unit == 'bytes' else unit}"
+        better: Literal["higher", "lower"] | None = {"+": "higher", "-": "lower"}.get(text[:1])  # type: ignore[assignment]
+        return cls(path, unit, head, better)
+
+
 def scores(spec: Benchmark, result: Mapping[str, Any], count: int = 0) -> dict[str, Measured]:
     """Return the numbers of a result that are scores, as schema 2 has them, by row and column.
 
@@ -128,15 +167,15 @@ def scores(spec: Benchmark, result: Mapping[str, Any], count: int = 0) -> dict[s
     found: dict[str, Measured] = {}
     for rows in spec.tables:
         for title, name, row in _rows(rows, result):
-            cells = {column: _at(row, column.lstrip("+-")) for column in rows.columns.split()}
+            columns = [Column.of(rows, text) for text in rows.columns.split()]
+            cells = {column: _at(row, column.path) for column in columns}
             # A row of a list has no name but what its texts say.
             name = name or ", ".join(value for value in cells.values() if isinstance(value, str))
             for column, value in cells.items():
-                path, value = column.lstrip("+-"), value.get("median") if isinstance(value, Mapping) else value
-                if path != column and isinstance(value, (int, float)):
-                    words = (title if "*" in rows.path else "", name, _head(rows, path))
-                    better: Literal["higher", "lower"] = "higher" if column[0] == "+" else "lower"
-                    found[", ".join(filter(None, words))] = Measured(float(value), _unit(rows, path), count, better)
+                value = value.get("median") if isinstance(value, Mapping) else value
+                if column.better and isinstance(value, (int, float)):
+                    words = (title if "*" in rows.path else "", name, column.head)
+                    found[", ".join(filter(None, words))] = Measured(float(value), column.unit, count, column.better)
     return found
 
 
@@ -147,10 +186,10 @@ def show(spec: Benchmark, result: Mapping[str, Any], console: Console) -> None:
         for title, name, row in _rows(rows, result):
             by_title.setdefault(title, []).append((name, row))
         for title, named in by_title.items():
-            paths = rows.columns.replace("+", "").split() or list(dict.fromkeys(key for _, row in named for key in row))
-            paths = [path.lstrip("-") for path in paths]
-            cells = [[name, *(_cell(_at(row, path), _unit(rows, path)) for path in paths)] for name, row in named]
-            _print(console, title, ["", *(_head(rows, path) for path in paths)], cells)
+            texts = rows.columns.split() or dict.fromkeys(key for _, row in named for key in row)
+            columns = [Column.of(rows, text) for text in texts]
+            cells = [[name, *(_cell(_at(row, each.path), each.unit) for each in columns)] for name, row in named]
+            _print(console, title, ["", *(each.head for each in columns)], cells)
     verdicts = [
         [each["claim"], *(_cell(each.get(key), each.get("unit", "")) for key in ("value", "sign", "target", "goal")),
          "target met" if each["met"] else "target missed"]
@@ -195,21 +234,6 @@ def _at(row: Any, path: str) -> Any:
     for part in path.split(".") if path != "." else ():
         row = row.get(part) if isinstance(row, Mapping) else None
     return row
-
-
-def _name(rows: Rows, path: str) -> str:
-    return (rows.path if path == "." else path).replace("_", " ").replace(".", " ")
-
-
-def _unit(rows: Rows, path: str) -> str:
-    words = [word for word in _name(rows, path).split() if word in UNITS]
-    return UNITS[words[-1]] if words else ""
-
-
-def _head(rows: Rows, path: str) -> str:
-    name, unit = _name(rows, path), _unit(rows, path)
-    bare = re.sub(r" (ms|seconds|minutes|bytes|mib|nats|share)$", "", name)
-    return bare if unit in ("", "x", "share") or name == "seconds" else f"{bare}, {'MiB' if unit == 'bytes' else unit}"
 
 
 def _cell(value: Any, unit: str) -> str:

@@ -23,7 +23,8 @@ class Rows(NamedTuple):
             stands for every key, each with a table of its own.
         columns: paths in a row, with spaces between; ``.`` for a row that is a value itself; all its fields when empty.
             A column without a value is left out. ``+`` or ``-`` before a path makes its numbers scores of the result
-            file, of which higher or lower ones are better.
+            file, of which higher or lower ones are better. ``:share``, ``:x`` or ``:nats`` after it is their unit,
+            where the name does not end in one (``step_ms``).
         title: with ``{key}`` for the last ``*``, and the fields of what holds the rows.
     """
 
@@ -69,7 +70,7 @@ class Benchmark:
 ONLY = {"nargs": "+", "metavar": "NAME", "help": "these only"}
 SET = {"action": "append", "default": [], "metavar": "PATH=VALUE", "help": "change the recipe"}
 AT_ONCE = (2, "runs side by side, each on a core of its own")
-COSTS = "error -ratio -token_ratio flops_ratio by_segment transitions transition_steps"
+COSTS = "error -ratio:x -token_ratio:x flops_ratio:x by_segment:x transitions transition_steps"
 PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "scale-published.json"
 LADDERS = {
     "causal": "docs/results/ladder-150.json", "workshop": "ladder-workshop.json",
@@ -80,8 +81,8 @@ BENCHMARKS: dict[str, Benchmark] = {
     "peers": Benchmark(
         "tokens/s beside transformers' Trainer: the same maths, our architecture, which factor comes from what", "1 h",
         (
-            Rows("contenders", "attention tokens_per_second mfu memory_bytes compile_wall_seconds"),
-            Rows("ratios", "ours theirs +. target", "ratios within rounds"),
+            Rows("contenders", "attention tokens_per_second mfu:share memory_bytes compile_wall_seconds"),
+            Rows("ratios", "ours theirs +.:x target:x", "ratios within rounds"),
         ),
         {"waterfall": "Tokens per second beside transformers' Trainer at its defaults"},
         preset="bert_tiny", rounds=7, steps=4, warmup=4,
@@ -90,7 +91,8 @@ BENCHMARKS: dict[str, Benchmark] = {
     "ladder": Benchmark(
         "seconds to one held-out score, from transformers' Trainer to the best recipe, rung by rung", "a night",
         (
-            Rows("by_arm", "-seconds steps lr above_target +times_faster_than_default +times_faster_than_tuned",
+            Rows("by_arm", "-seconds steps lr above_target:nats +times_faster_than_default:x "
+                 "+times_faster_than_tuned:x",
                  "to {target:.3f} nats; word frequencies: {unigram_entropy:.3f}"),
             Rows("left_out", "what seconds to_beat", "left out"),
         ),
@@ -105,8 +107,8 @@ BENCHMARKS: dict[str, Benchmark] = {
     "execution": Benchmark(
         "what each knob of the native engine gives: alone, added up, all together", "1 h",
         (
-            Rows("contenders", "tokens_per_second +faster_than_plain -memory_bytes loss_difference tolerance within "
-                               "compile_wall_seconds"),
+            Rows("contenders", "tokens_per_second +faster_than_plain:x -memory_bytes loss_difference:nats "
+                               "tolerance:nats within compile_wall_seconds"),
             Rows("skipped", ".", "not compared"),
         ),
         {"waterfall.tokens_per_second": "Tokens per second, knob by knob",
@@ -115,7 +117,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     "plans": Benchmark(
         "what executions `auto` and `memory` reach beside the defaults, over varied recipes", "1 h",
-        (Rows("plans.*", "plan.knobs plan.note plan.time -time memory_bytes plan.seconds", "{key}"),),
+        (Rows("plans.*", "plan.knobs plan.note plan.time:x -time:x memory_bytes plan.seconds", "{key}"),),
         rounds=5, steps=6, warmup=3,
         options={"--kinds": {"nargs": "+", "default": ["auto", "memory"], "choices": ["auto", "memory"]},
                  "--only": ONLY},
@@ -145,22 +147,22 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     "demo": Benchmark(
         "what `make demo` reaches, seed by seed", "15 min",
-        (Rows("runs", "recipe seed state steps heldout_loss learned"),
-         Rows("", "+gap_nats.mean gap_nats.spread unigram_entropy", "below word frequencies")),
+        (Rows("runs", "recipe seed state steps heldout_loss:nats learned"),
+         Rows("", "+gap_nats.mean gap_nats.spread unigram_entropy:nats", "below word frequencies")),
         folder="docs/results",
         options={"--seeds": ([0, 1, 2], "one pair of runs each"), "--seconds": (120.0, "training seconds of each run"),
                  "--runs": {"type": Path, "help": "the runs folder; else $WORKBENCH_RUNS, else ./runs"}},
     ),
     "presets": Benchmark(
         "learning rate and warm-up of every preset, swept at its own budget", "hours",
-        (Rows("best", "lr warmup -loss", "the best"), Rows("runs", "loss steps wall_seconds", "every run")),
+        (Rows("best", "lr warmup -loss:nats", "the best"), Rows("runs", "loss:nats steps wall_seconds", "every run")),
         file=lambda options: "docs/results/presets.json",
         options={"names": {"nargs": "*", "metavar": "NAME", "help": "presets; those of `fast`'s size when empty"},
                  "--set": SET},
     ),
     "optimizer_steps": Benchmark(
         "what a step of every optimizer costs beside fused AdamW's", "15 min",
-        (Rows("results.*.optimizers", "wall_ms -ratio.cpu ratio.cpu.quiet ratio.wall",
+        (Rows("results.*.optimizers", "wall_ms -ratio.cpu:x ratio.cpu.quiet:x ratio.wall:x",
               "{recipe[name]}: {parameters:,} parameters, {threads} thread(s)"),),
         rounds=30, here=True,
         options={
@@ -172,7 +174,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     "sampled_words": Benchmark(
         "what a sampled softmax saves per step at a large vocabulary, and what it costs in score", "15 min",
-        (Rows("arms", "-seconds +speed-up steps losses", "by number of sampled words; 0: all"),),
+        (Rows("arms", "-seconds +speed-up:x steps losses:nats", "by number of sampled words; 0: all"),),
         rounds=7, steps=10, here=True,
         options={
             "--objective": {"default": "causal", "choices": ["causal", "masked"]}, "--vocabulary": (30_528, "words"),
@@ -182,7 +184,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     "adasum": Benchmark(
         "held-out loss at equal tokens as the batch grows, with AdaSum and without", "2 h",
-        (Rows("arms", "rows rate losses -mean_loss beside_the_mean_of_gradients"),),
+        (Rows("arms", "rows rate losses:nats -mean_loss:nats beside_the_mean_of_gradients:nats"),),
         options={
             "--optimizer": {"default": "adamw", "choices": ["adamw", "lamb", "lans"], "help": "(%(default)s)"},
             "--rows": (8, "of 64 tokens in the smallest batch"), "--times": ([2, 4, 8], "multiples, powers of two"),
@@ -192,16 +194,16 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     "telemetry": Benchmark(
         "what all telemetry costs, as a share of step time", "5 min",
-        (Rows("", "-overhead interval off_ms scalars_ms layers_ms"),),
+        (Rows("", "-overhead:share interval:share off_ms scalars_ms layers_ms"),),
         preset="bert_tiny", rounds=60, steps=10, here=True,
     ),
     "forecast": Benchmark(
         "how far forecasts of time and memory are off, over varied recipes", "1 h",
         (
-            Rows("runs", "error measured.seconds forecast.seconds time_error inside measured.memory_bytes "
-                         "forecast.memory_bytes measured_bytes forecast_bytes memory_error"),
-            Rows("summary", "recipes inside_the_band -time_error.median time_error.worst -memory_error.median "
-                            "memory_error.worst", "in the median and at worst"),
+            Rows("runs", "error measured.seconds forecast.seconds time_error:share inside measured.memory_bytes "
+                         "forecast.memory_bytes measured_bytes forecast_bytes memory_error:share"),
+            Rows("summary", "recipes inside_the_band -time_error.median:share time_error.worst:share "
+                            "-memory_error.median:share memory_error.worst:share", "in the median and at worst"),
         ),
         file=lambda options: f"docs/results/forecast{'' if options.runs is None else '-runs'}.json",
         options={
@@ -214,38 +216,39 @@ BENCHMARKS: dict[str, Benchmark] = {
     "processes": Benchmark(
         "one process beside two on this machine, beside its forecast", "15 min",
         (Rows("arms", "step_ms waited_ms sent_mib"),
-         Rows("", "+strong +weak link_gb_per_s forecast_ms error", "two processes")),
+         Rows("", "+strong:x +weak:share link_gb_per_s forecast_ms error:share", "two processes")),
         preset="fast", rounds=3, steps=40, warmup=10,
     ),
     "plain_ddp": Benchmark(
         "steps of two processes beside torchrun's with torch's own DDP, in turns", "5 min",
-        (Rows("", "step_ms -undisturbed by_round", "ours beside plain DDP"),),
+        (Rows("", "step_ms -undisturbed:x by_round:x", "ours beside plain DDP"),),
         preset="fast", rounds=12, steps=10,
     ),
     "places": Benchmark(
         "steps of two processes under Ray beside torchrun's agent, in turns", "15 min",
-        (Rows("step_ms", "."), Rows("", "-ratio cores_of_an_idle_cluster", "Ray beside torchrun's agent")),
+        (Rows("step_ms", "."), Rows("", "-ratio:x cores_of_an_idle_cluster", "Ray beside torchrun's agent")),
         preset="fast", rounds=4, steps=40, warmup=10,
         options={"--address": ("auto", "HOST:PORT of the Ray cluster")},
     ),
     "parallel_memory": Benchmark(
         "memory of each process under every way of parallel training, beside its formula", "5 min",
-        (Rows("arms", "computed_mib -measured_mib error"),),
+        (Rows("arms", "computed_mib -measured_mib error:share"),),
         preset="fast", steps=3, saved_as="parallel-memory",
     ),
     "scale": Benchmark(
         "how far forecasts for many devices are off published results", "seconds",
         (
-            Rows("points", "system round batch step_ms forecast_ms error alone_ms alone_error"),
-            Rows("runs", "system minutes forecast_minutes error", "whole trainings, from one"),
-            Rows("summary", "-error.median error.worst system count", "from others, and from one alone"),
+            Rows("points", "system round batch step_ms forecast_ms error:share alone_ms alone_error:share"),
+            Rows("runs", "system minutes forecast_minutes error:share", "whole trainings, from one"),
+            Rows("summary", "-median:share worst:share system count", "error from others, and from one alone"),
         ),
         options={"--points": (PUBLISHED, "published results"),
                  "--overlap": (0.0, "share of the sending that hides behind the backward pass, in every forecast")},
     ),
     "gpu": Benchmark(
         "all that a GPU is asked, in ten minutes; also written `workbench bench --gpu`", "10 min of a GPU",
-        (Rows("parts", "state seconds +result.tokens_per_second +result.mfu +result.share_of_product "
+        (Rows("parts", "state seconds +result.tokens_per_second +result.mfu:share "
+                       "+result.share_of_product:share "
                        "result.memory_bytes error"),),
         file=lambda options: "out/bench/gpu.json",
         options={
