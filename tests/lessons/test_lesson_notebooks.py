@@ -80,6 +80,7 @@ def test_the_parts_of_a_lesson(stem: str) -> None:
     assert "**The question.**" in cells[0].source
     (check,) = (cell.source for cell in cells if "lesson.check(" in cell.source)
     assert check.count("hints=[") == 1
+    assert "*" not in check, "hints are shown as plain text"
     assert "## What changes at scale" in cells[-1].source
     readings = cells[-1].source.partition("## Read on")[2].strip().splitlines()
     assert len(readings) == 3

@@ -29,6 +29,21 @@ def test_too_little_memory_no_queue_and_a_full_disk_are_bad(tmp_path: Path, monk
     assert bad == {"memory", "disk, runs folder", "disk, cache", "queue"}
 
 
+@pytest.mark.parametrize(
+    ("free", "grade", "way"), [(15, "good", ""), (9, "beware", "WORKBENCH_HOLD=off"), (6, "beware", "fewer learners")]
+)
+def test_memory_counts_kernels_and_what_they_hold_ready(
+    free: float, grade: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two runs, their server, and twenty times a kernel (0.3) and the process that it holds ready (0.3).
+    monkeypatch.setattr(machine, "free_bytes", lambda device: int(free * machine.GIB))
+    monkeypatch.setattr(machine, "physical_cores", lambda: 2)
+    check = machine._memory(20)
+    assert check.grade == grade
+    assert "20 kernels and 2 runs take about 8.1 GiB, and 6.0 more" in check.said
+    assert way in check.way
+
+
 def test_the_verdict_names_what_is_to_be_done() -> None:
     assert verdict([Check("a", "good", "")]) == "This machine is fit"
     assert verdict([Check("a", "beware", "", "do"), Check("b", "bad", "", "do")]).endswith("yet: b")

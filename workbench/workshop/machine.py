@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 
 from workbench.base.cache_folder import cache_folder
 from workbench.base.text import duration_words, many
+from workbench.launchers.fork_server import VARIABLE as HOLD_VARIABLE
 from workbench.launchers.queue.queue_folder import QUEUE_VARIABLE, queue_here
 from workbench.launchers.queue.settings import physical_cores
 from workbench.ops.free_memory import free_bytes
@@ -26,8 +27,10 @@ from workbench.store.folder import RUNS_VARIABLE
 GIB = 1 << 30
 RUN_GIB = 0.7
 """Memory of a small run with torch loaded, and the server."""
-KERNEL_GIB = 0.25
-"""Memory of a learner's kernel, which loads no torch until it needs it."""
+KERNEL_GIB = 0.3
+"""Memory of a learner's kernel: 230 MiB with a run watched, 300 once it has forecast a recipe."""
+HELD_GIB = 0.3
+"""Memory of the process that each kernel holds ready to start a run, until ten minutes pass without one: 290 MiB."""
 LEAST_GIB, LEAST_DISK_GIB = 1.5, 1.0
 LEARNER_DISK_GIB = 0.2
 """Runs of a learner in a day: ten of 20 MB."""
@@ -80,14 +83,20 @@ def _cores(learners: int) -> Check:
 
 def _memory(learners: int) -> Check:
     free, cores = free_bytes(torch.device("cpu")) / GIB, physical_cores()
-    needed = RUN_GIB * (1 + min(cores, learners)) + KERNEL_GIB * learners
+    runs, held = RUN_GIB * (1 + min(cores, learners)), HELD_GIB * learners
+    least = runs + KERNEL_GIB * learners
     said = f"{free:.1f} GiB free"
     if free < LEAST_GIB:
         return Check("memory", "bad", said, f"One run with its server needs {LEAST_GIB} GiB: close other programs")
-    if free < needed:
-        way = f"{many(learners, 'kernel')} and {many(min(cores, learners), 'run')} take about {needed:.1f} GiB: have "
-        return Check("memory", "beware", said, f"{way}fewer learners on this machine, or kernels shut down when idle")
-    return Check("memory", "good", f"{said}, {many(learners, 'learner')} take about {needed:.1f}")
+    parts = f"{many(learners, 'kernel')} and {many(min(cores, learners), 'run')} take about {least:.1f} GiB"
+    parts += f", and {held:.1f} more for the process that each kernel holds ready to start a run"
+    if free >= least + held:
+        return Check("memory", "good", f"{said}; {parts}")
+    off = f"Set {HOLD_VARIABLE}=off for all learners: their runs start some seconds later"
+    if free >= least:
+        return Check("memory", "beware", f"{said}; {parts}", off)
+    way = f"Have fewer learners on this machine, or kernels shut down when idle. {off}"
+    return Check("memory", "beware", f"{said}; {parts}", way)
 
 
 def _disk(name: str, folder: Path, more_gib: float) -> Check:

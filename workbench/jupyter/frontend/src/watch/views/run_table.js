@@ -83,7 +83,9 @@ export class RunTable {
   /** At most a fifth of the pane, and no row cut through; one that explains why it has failed takes what it needs. */
   #size(pane) {
     const explains = this.#explains;
-    const key = `${pane} ${explains} ${this.rows.map(({ why }) => why.hidden)}`;
+    // What a run that begins has to say may take two lines.
+    const said = ({ run: { status } }) => (status.status === "starting" ? (status.message?.length ?? 0) : 0);
+    const key = `${pane} ${explains} ${this.rows.map(({ why }) => why.hidden)} ${this.rows.map(said)}`;
     if (key === this.sized) return;
     const bottoms = this.rows.map(({ root, why }) => root.offsetTop + root.offsetHeight + why.offsetHeight);
     // Not laid out yet: it is measured when it is.
