@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from workbench.plots.layers_static import Activity
+from matplotlib.figure import Figure
+
+from workbench.plots.layers_static import Activity, draw_update_ratio
 from workbench.plots.static import summary_png
 
 
@@ -16,3 +18,11 @@ def test_the_picture_knows_the_stages(view):
 
 def test_without_records_of_layers(empty, view):
     assert len(summary_png([empty, view])) < 80_000
+
+
+def test_layers_are_numbered_in_whole_numbers(view):
+    for record in view.telemetry.layers:
+        record["update_ratio"] = [1e-3, 2e-3]
+    axes = Figure().subplots()
+    draw_update_ratio(axes, view, "")
+    assert axes.get_yticks().tolist() == [1, 2]

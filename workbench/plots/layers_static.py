@@ -87,9 +87,7 @@ class Activity:
         ink_CS4 = np.array([[_ink(state, mark) for mark in state.shape] for state in LAYER_STATES])
         pixels = ink_CS4[self.codes_LK].transpose(0, 2, 1, 3).reshape(layers * SLICES, -1, 4)
         axes.pcolormesh(self.edges, 0.5 + np.arange(layers * SLICES + 1) / SLICES, pixels, rasterized=True)
-        axes.set_ylabel("layer (1 at the input)", fontsize=8)
-        axes.set_ylim(0.5, layers + 0.5)
-        axes.set_yticks(range(1, layers + 1, -(-layers // 12)))
+        _number_layers(axes, layers)
         axes.tick_params(labelsize=8)
         axes.set_xlim(self.edges[0], self.edges[-1])
         axes.spines[["top", "right"]].set_visible(False)
@@ -175,6 +173,13 @@ def small_png(pixels_HW4: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
+def _number_layers(axes: Axes, layers: int) -> None:
+    """Number at most twelve layers on the vertical axis, in whole numbers."""
+    axes.set_ylabel("layer (1 at the input)", fontsize=8)
+    axes.set_ylim(0.5, layers + 0.5)
+    axes.set_yticks(range(1, layers + 1, -(-layers // 12)))
+
+
 def draw_update_ratio(axes: Axes, view: RunView, whose: str) -> None:
     """Draw how far each layer's weights move in a step, layer 1 at the bottom."""
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
@@ -193,5 +198,5 @@ def draw_update_ratio(axes: Axes, view: RunView, whose: str) -> None:
     )  # fmt: skip
     axes.figure.colorbar(mesh, ax=axes, pad=0.02).ax.tick_params(labelsize=7)
     axes.set_title(f"layers: {PER_LAYER['update_ratio'].label}{whose}", fontsize=10, loc="left")
-    axes.set_ylabel("layer (1 at the input)", fontsize=8)
+    _number_layers(axes, len(values_LK))
     axes.set_xlabel(X_LABELS["seconds"], fontsize=9)

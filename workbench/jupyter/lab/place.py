@@ -17,8 +17,9 @@ from workbench.recipes.recipe import Recipe
 
 HERE = "local"
 _HELP = ("where Launch trains: local, or local:processes=2 for several processes of this machine; slurm:nodes=2 or "
-         "ray:nodes=2 for a cluster; further knobs with commas, as in `workbench launch --on`. No part of the recipe: "
-         "a fork goes on where its run was, and a race trains here")  # fmt: skip
+         "ray:nodes=2 for a cluster; hand: the run is made, and you start its nodes by the command it says; inline: "
+         "it ends with this notebook's kernel. Further knobs with commas, as in `workbench launch --on`. No part of "
+         "the recipe: a fork goes on where its run was, and a race trains here")  # fmt: skip
 
 
 def places() -> list[str]:
