@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from workbench import presets
+from workbench.base.errors import WorkbenchError
+from workbench.bench.harness import run
 from workbench.bench.methods import (
     DEFAULT_STAGES,
     EQUAL_STAGES,
@@ -68,3 +70,8 @@ def test_contenders_are_what_their_names_say() -> None:
     starts = recipes[EQUAL_STAGES].depth.starts()
     assert starts == pytest.approx((0.0, 0.2, 0.4, 0.6, 0.8)), "four equal stages and the joint one"
     assert [plan(EQUAL_STAGES, start).layers for start in starts] == [3, 6, 9, 12, 12]
+
+
+def test_a_method_that_nobody_knows_is_refused_before_anything_trains() -> None:
+    with pytest.raises(WorkbenchError, match=r"--only: unknown value 'nosuch'.*legal"):
+        run("methods", ["--only", "nosuch"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.base.errors import check_known
 from workbench.bench.compared_methods import all_methods, depth_and_optimizers, larger_base, small_base
 from workbench.bench.result import verdict
 from workbench.bench.step_costs import step_costs
@@ -115,6 +116,10 @@ def measure(
     if "methods" in parts:
         base = larger_base() if gpu else small_base()
         sections = depth_and_optimizers() if gpu else all_methods(base)
+        for name in only:
+            check_known(
+                "--only", name, [*PARTS, *sections, *(each for methods in sections.values() for each in methods)]
+            )
         chosen = {
             name: base.with_(name=name, **changes)
             for section, methods in sections.items()
