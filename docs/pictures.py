@@ -1,4 +1,4 @@
-"""Makes the pictures in the cards of depth methods: short real runs of their presets, drawn as every run is.
+"""Makes the pictures in cards: of depth methods from short real runs of their presets, of LANS from result files.
 
     python docs/pictures.py            # all of them, a minute or two each on two cores
     python docs/pictures.py stacking   # one
@@ -9,6 +9,7 @@ Run it again when the picture, a method or a preset changes. The runs are kept i
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from pathlib import Path
 
@@ -31,6 +32,11 @@ from workbench.telemetry.quantities import WORK_PARTS
 CARDS = Path(__file__).parent.parent / "workbench" / "choices" / "depth"
 PRESETS = {"progressive_drop": "pld", "stacking": "stacking", "multi_stage": "mslt"}
 """Kind of the depth method, which names its card, and the preset that shows it."""
+RESULTS = Path(__file__).parent / "results"
+BATCHES = "lans"
+"""Kind of the optimizer whose card shows samples to a score against the batch."""
+OPTIMIZERS = {"adamw": ("AdamW", "tab:blue"), "adam": ("Adam", "tab:blue"), "lamb": ("LAMB", "tab:orange"), "lans": (
+    "LANS", "tab:green")}  # fmt: skip
 MOST_BYTES = 80_000
 SIZE_INCHES = (8.4, 4.4)
 DOTS_PER_INCH = 100
@@ -118,17 +124,49 @@ def _draw_counts(axes: Axes, picture: Activity) -> None:
     picture.mark(axes, labelled=False)
 
 
+def batches_png() -> bytes:
+    """Draw samples to a score against the batch: ours to the left, published ones of MLPerf to the right."""
+    ours = json.loads((RESULTS / "race-batches.json").read_text(encoding="utf-8"))
+    theirs = json.loads((RESULTS / "scale-published.json").read_text(encoding="utf-8"))["samples"]
+    here = [(each["optimizer"], each["rows"], each["samples_to_score"]) for each in ours["arms"].values()]
+    there = [(each["optimizer"].lower(), each["batch"], each["samples"]) for each in theirs]
+    figure = Figure(figsize=(8.4, 3.4), dpi=DOTS_PER_INCH, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    titles = (f"here: {ours['score_nats']:g} nats, 2 layers x 64", "MLPerf: BERT-large, accuracy 0.72")
+    for axes, title, points, line in zip(figure.subplots(1, 2), titles, (here, there), ("o-", "o"), strict=True):
+        for kind, (name, colour) in OPTIMIZERS.items():
+            found = sorted((rows, samples) for each, rows, samples in points if each == kind and samples)
+            if found:
+                axes.plot(*zip(*found, strict=True), line, color=colour, label=name)
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        axes.set_ylim(bottom=0)
+        axes.set_title(title, fontsize=9.5)
+        axes.set_xlabel("rows of a batch")
+        axes.set_ylabel("samples to the score")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(fontsize=8.5, frameon=False, loc="lower right")
+    canvas.draw()
+    return small_png(np.asarray(canvas.buffer_rgba()))
+
+
 def main() -> None:
     """Command line."""
+    legal = [*PRESETS, BATCHES]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(PRESETS)}; without one, all of them")
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(legal)}; without one, all of them")
     parser.add_argument("--steps", type=int, default=120, help="optimizer steps of each run")
     asked = parser.parse_args()
     for kind in asked.kinds:
-        if kind not in PRESETS:
-            parser.error(unknown("picture", kind, PRESETS))
+        if kind not in legal:
+            parser.error(unknown("picture", kind, legal))
+    if BATCHES in (asked.kinds or legal):
+        path = CARDS.parent / "optimizers" / f"{BATCHES}.png"
+        write_bytes(path, batches_png())
+        print(path)
     with tempfile.TemporaryDirectory() as runs:
-        for kind in asked.kinds or PRESETS:
+        for kind in [each for each in asked.kinds or legal if each in PRESETS]:
             print(make(kind, asked.steps, Path(runs)))
 
 

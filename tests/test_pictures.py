@@ -69,6 +69,17 @@ def test_copies_stand_upper_right_and_frozen_below_them(maker: ModuleType, view:
     assert np.median(copied[:, 1]) > 440, "in the second half of the run"
 
 
+def test_the_card_of_lans_shows_its_race_as_the_result_files_have_it(maker: ModuleType) -> None:
+    path = maker.CARDS.parent / "optimizers" / "lans.png"
+    assert "](lans.png)" in path.with_suffix(".md").read_text(encoding="utf-8")
+    kept, now = (
+        np.asarray(Image.open(each).convert("L")).astype(int) for each in (path, io.BytesIO(maker.batches_png()))
+    )
+    # Fonts of another machine move letters a little.
+    assert kept.shape == now.shape
+    assert abs(kept - now).mean() < 4
+
+
 @pytest.mark.process
 def test_a_mistyped_method_is_told_the_legal_ones() -> None:
     done = subprocess.run([sys.executable, str(MAKER), "stackin"], capture_output=True, text=True, check=False)

@@ -8,6 +8,7 @@ import signal
 import sys
 import types
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -36,9 +37,12 @@ def ray() -> Iterator[Cluster]:
 
 
 def stepped(run: Run, step: int, attempt: int = 1) -> None:
-    wait_until(lambda: (run.state.attempt, run.state.step) >= (attempt, step) or run.final, 180, f"step {step}")
-    wait_until(lambda: run.status == "running" or run.final, 60, "running")
-    assert run.status == "running", (run.state, logs(run))
+    def there() -> bool:
+        return (run.state.attempt, run.state.step) >= (attempt, step) and run.status == "running"
+
+    with suppress(AssertionError):
+        wait_until(lambda: run.final or there(), 300)
+    assert there(), (run.state, logs(run))
 
 
 def logs(run: Run) -> str:
@@ -55,12 +59,13 @@ def test_a_run_trains_on_two_nodes_and_goes_on_when_a_worker_is_killed(ray: Clus
     run.pause(timeout=60)
     run.resume(timeout=60)
     run.ask("checkpoint", timeout=60)
-    # A trainer, the process of a node, and the worker of Ray's that started it: each comes back by itself.
-    for attempt, victim in enumerate((TRAINER, NODE, "parent"), 2):
+    # A trainer, the process of a node, the worker of Ray's that started it, the keeper: each comes back by itself.
+    for attempt, victim in enumerate((TRAINER, NODE, "parent", "keeper"), 2):
         step = run.state.step
         # Those of the second node.
         (node,) = (each for each in processes_of(root, NODE) if "--node=1" in each.cmdline())
-        found = {NODE: node, "parent": node.parent(), TRAINER: (node.children() or [None])[0]}[victim]
+        (keeper,) = (each for each in psutil.process_iter() if each.name().startswith("ray::Keeper"))
+        found = {NODE: node, "parent": node.parent(), TRAINER: (node.children() or [None])[0], "keeper": keeper}[victim]
         assert isinstance(found, psutil.Process)
         found.send_signal(signal.SIGKILL)
         stepped(run, 1, attempt)

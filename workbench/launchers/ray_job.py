@@ -1,6 +1,6 @@
 """A run in a Ray cluster: ``python -m workbench.launchers.ray_job check|submit|cancel``, and what Ray runs for it.
 
-A keeper (an actor that outlives whoever launched the run, and that Ray starts again elsewhere when its node dies) asks
+A keeper (an actor beside the cluster's head, that outlives whoever launched the run and that Ray starts again) asks
 for the nodes, has one agent start :mod:`workbench.launchers.node` on each, and does so again when a node or an agent
 is lost. It holds no state: after its own death another one reads the run's folder and goes on. Agents end with their
 keeper, and trainers with their agent.
@@ -33,6 +33,8 @@ NODE, BEAT = "workbench.launchers.node", "ray.alive"
 NAMESPACE = "workbench"
 OLDEST = (2, 52)
 """The first Ray that lets nobody in without a token, where a cluster has one."""
+HEAD = "node:__internal_head__"
+"""A resource that the first node of each cluster has."""
 BEAT_SECONDS, LOOK_SECONDS = 2.0, 0.5
 
 
@@ -241,8 +243,9 @@ def _answer(options: argparse.Namespace) -> dict[str, Any]:
     elif options.verb == "submit":
         name = f"{Path(options.folder).name}-{secrets.token_hex(3)}"
         keeper = ray.remote(Keeper).options(
-            name=name, namespace=NAMESPACE, lifetime="detached", num_cpus=0, max_restarts=-1, max_concurrency=2
-        )
+            name=name, namespace=NAMESPACE, lifetime="detached", num_cpus=0, max_restarts=-1, max_concurrency=2,
+            scheduling_strategy=_beside_the_head(ray),
+        )  # fmt: skip
         actor = keeper.remote(name, {**vars(options), "found": found})
         try:
             ray.get(actor.__ray_ready__.remote(), timeout=40)
@@ -255,6 +258,14 @@ def _answer(options: argparse.Namespace) -> dict[str, Any]:
         with suppress(ValueError):
             ray.get(ray.get_actor(options.job, NAMESPACE).cancel.remote(), timeout=20)
     return {}
+
+
+def _beside_the_head(ray: Any) -> Any:
+    """Return where a keeper goes: the head, without which there is no cluster, so that no lost node takes it along."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    head = [each["NodeID"] for each in ray.nodes() if each["Alive"] and HEAD in each["Resources"]]
+    return NodeAffinitySchedulingStrategy(head[0], soft=True) if head else "DEFAULT"
 
 
 def _connected(address: str) -> Any:
