@@ -34,7 +34,7 @@ NAMESPACE = "workbench"
 OLDEST = (2, 52)
 """The first Ray that lets nobody in without a token, where a cluster has one."""
 HEAD = "node:__internal_head__"
-"""A resource that the first node of each cluster has."""
+"""A resource of the head alone, without which there is no cluster: no lost node takes a keeper there along."""
 BEAT_SECONDS, LOOK_SECONDS = 2.0, 0.5
 
 
@@ -68,7 +68,7 @@ class Agent:
                 stdout=log,
                 stderr=log,
                 env=child_environment(**settings),
-                preexec_fn=die_with_parent,
+                preexec_fn=_begin,
             )
 
     def code(self) -> int | None:
@@ -79,6 +79,14 @@ class Agent:
         """Ask the node to end."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
+
+
+def _begin() -> None:
+    """Prepare a process that an agent starts: as urgent as any; Ray has its workers give way (nice 15)."""
+    die_with_parent()
+    # Only the system's administrator may be more urgent than before.
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
 
 
 class Keeper:
@@ -244,7 +252,7 @@ def _answer(options: argparse.Namespace) -> dict[str, Any]:
         name = f"{Path(options.folder).name}-{secrets.token_hex(3)}"
         keeper = ray.remote(Keeper).options(
             name=name, namespace=NAMESPACE, lifetime="detached", num_cpus=0, max_restarts=-1, max_concurrency=2,
-            scheduling_strategy=_beside_the_head(ray),
+            resources={HEAD: 0.001},
         )  # fmt: skip
         actor = keeper.remote(name, {**vars(options), "found": found})
         try:
@@ -258,14 +266,6 @@ def _answer(options: argparse.Namespace) -> dict[str, Any]:
         with suppress(ValueError):
             ray.get(ray.get_actor(options.job, NAMESPACE).cancel.remote(), timeout=20)
     return {}
-
-
-def _beside_the_head(ray: Any) -> Any:
-    """Return where a keeper goes: the head, without which there is no cluster, so that no lost node takes it along."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    head = [each["NodeID"] for each in ray.nodes() if each["Alive"] and HEAD in each["Resources"]]
-    return NodeAffinitySchedulingStrategy(head[0], soft=True) if head else "DEFAULT"
 
 
 def _connected(address: str) -> Any:
