@@ -162,11 +162,12 @@ test("a group whose runs trained for different lengths says so", () => {
 });
 
 test("scores of benchmarks are columns, with mean and spread over seeds", () => {
-  const rows = [row("a", 3, { scores: { blimp: 0.7 }, held_against: { blimp: "untrained 0.504, chance 0.5, word frequencies 0.551" } }), row("b", 2, { scores: { blimp: 0.8, lambada: 0.1 } }), row("c", 1)];
+  const rows = [row("a", 3, { scores: { blimp: 0.7 }, held_against: { blimp: { untrained: 0.504, chance: 0.5, "word frequencies": 0.551 } } }), row("b", 2, { scores: { blimp: 0.8, lambada: 0.1 } }), row("c", 1)];
   assert.deepEqual(scoreNames(rows), ["blimp", "lambada"]);
   const column = columnOf(scoreKey("blimp"), null);
   assert.deepEqual(rows.map((each) => column.text(each)), ["0.7000 (0.504, 0.551)", "0.8000", ""]);
   assert.equal(column.tip(rows[0]), "held against: untrained 0.504, chance 0.5, word frequencies 0.551");
+  assert.equal(column.text(row("d", 4, { scores: { blimp: 0.9 }, held_against: { blimp: { majority: 0.622 } } })), "0.9000 (0.622)");
   assert.deepEqual(sorted(rows, { key: column.key, direction: column.first }).map(({ id }) => id), ["b", "a", "c"]);
   const { mean, spread, count } = statsOf(rows).get(column.key);
   assert.deepEqual([column.mean(mean), spread.toFixed(3), count], ["0.7500", "0.071", 2]);

@@ -64,7 +64,7 @@ def test_rows_have_the_scores_that_one_of_the_runs_has(compared: Any) -> None:
     assert [row["blimp"] for row in compared.rows] == [0.75, None]
     assert "blimp/npi" not in compared.rows[0], "a part of a benchmark is no column"
     assert summary(folder)["scores"] == {"blimp": 0.75}
-    assert summary(folder)["held_against"] == {"blimp": "untrained 0.5"}
+    assert summary(folder)["held_against"] == {"blimp": {"untrained": 0.5}}
     assert summary(compared.runs[1].folder)["scores"] == {}
     assert re.search(r"^blimp \(share\) +0\.7500 at step 40 +-$", repr(compared), re.MULTILINE)
 

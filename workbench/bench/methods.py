@@ -116,10 +116,9 @@ def measure(
     if "methods" in parts:
         base = larger_base() if gpu else small_base()
         sections = depth_and_optimizers() if gpu else all_methods(base)
+        legal = [*PARTS, *sections, *(each for methods in sections.values() for each in methods)]
         for name in only:
-            check_known(
-                "--only", name, [*PARTS, *sections, *(each for methods in sections.values() for each in methods)]
-            )
+            check_known("--only", name, legal)
         chosen = {
             name: base.with_(name=name, **changes)
             for section, methods in sections.items()

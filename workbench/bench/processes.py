@@ -62,7 +62,7 @@ def trained(recipe: Recipe, on: Launcher, runs_dir: Path, skipped: int) -> dict[
     Returns:
         Medians over the steps after the first ``skipped``: ``step_ms``, ``waited_ms``, ``sent_mib``; ``parameters``.
     """
-    # Of launchers whose runs never wait in this machine's queue none can be told not to.
+    # Launchers without this machine's queue refuse to be told to skip it.
     run = launch(recipe, on, runs_dir, queue=not on.queues, say=None)
     run.wait_blocking()
     found = {}

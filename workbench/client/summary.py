@@ -15,13 +15,12 @@ from workbench.base.text import plain, share_done
 from workbench.launchers.launched import Launched
 from workbench.launchers.queue.outlook import place_of, queued_text
 from workbench.launchers.queue.ticket import OWNER_VARIABLE
-from workbench.store.evaluations import is_part, scores_by_step
+from workbench.store.evaluations import benchmark_scores, is_part, scores_by_step
 from workbench.store.folder import RunFolder, read_object, stamp_in
 from workbench.store.labels import name_of, read_labels
 from workbench.store.missing_text import NamedText
 from workbench.store.origin import Origin, origin_of
 from workbench.store.reached import reached
-from workbench.store.score_table import rows_of
 from workbench.store.state import STALLED, RunState, actual_status, read_state, silent_seconds
 from workbench.telemetry.scored_text import part_mark
 
@@ -83,8 +82,8 @@ def summary(folder: RunFolder, state: RunState | None = None) -> dict[str, Any]:
         else empty), ``device`` (words), ``launched`` and ``started`` (Unix seconds at which its folder was made, and at
         which it began to train; None when nothing tells, or it has not). What people said: ``tags`` (list), ``notes``;
         of which race, sweep or tuning it is: ``experiment``, empty for any other;
-        newest ``scores`` of benchmarks by name, and what each is ``held_against`` in words; when the trainer wrote its
-        knobs last: ``knobs_written``, None before;
+        newest ``scores`` of benchmarks by name, and values that each is ``held_against``, by name;
+        when the trainer wrote its knobs last: ``knobs_written``, None before;
         and of a fork ``parent``: ``{"run", "step"}``, else None. Of one that waits for its turn :func:`queue_facts`.
     """
     # One reading for the whole row: a status beside the step of another moment would contradict it.
@@ -124,10 +123,14 @@ def numbers(state: RunState) -> dict[str, Any]:
 
 def _scores(folder: RunFolder) -> dict[str, dict[str, Any]]:
     # Those of benchmarks alone, which have a file of their own.
-    rows = [row for row in rows_of(scores_by_step(folder, {})) if row.score.value is not None and not is_part(row.name)]
+    found = {
+        name: score
+        for name, (_, score) in benchmark_scores(scores_by_step(folder, {})).items()
+        if score.value is not None and not is_part(name)
+    }
     return {
-        "scores": {row.name: row.score.value for row in rows},
-        "held_against": {row.name: row.beside for row in rows if row.beside},
+        "scores": {name: score.value for name, score in found.items()},
+        "held_against": {name: score.beside for name, score in found.items() if score.beside},
     }
 
 

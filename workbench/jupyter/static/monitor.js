@@ -1,4 +1,4 @@
-/* sources sha256:f9a70a772ee04dd6a0cc41de1a1e4f9de17451b55c0e14ef260032c902870fcb
+/* sources sha256:3d7bb52fa3408083cdc50edf37b0a8736b4435ab2fcb747331a46a0c360f3791
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

@@ -54,6 +54,9 @@ export function fitting(width, rows, sized = (column) => column) {
 const SCORE = "score:";
 const SCORE_WIDTH = 168;
 
+// As Python writes them in four digits.
+const short = (value) => String(Number(value.toPrecision(4)));
+
 /** The key of the column of a benchmark's score, by its name. */
 export const scoreKey = (name) => SCORE + name;
 
@@ -63,16 +66,19 @@ export const scoreNames = (rows) => [...new Set(rows.flatMap(({ scores }) => Obj
 function scoreColumn(key) {
   const name = key.slice(SCORE.length);
   const value = (row) => number(row.scores?.[name]);
-  const against = (row) => row.held_against?.[name] ?? "";
-  // The untrained model and the best that needs no model; all of them, with their words, are in the tip.
+  const against = (row) => row.held_against?.[name] ?? {};
+  // The untrained model, where it was scored, and the best that needs no model; all of them, by name, are in the tip.
   const beside = (row) => {
-    const [first, ...others] = against(row).split(", ").map((each) => each.split(" ").at(-1));
-    const best = others.length ? [others.reduce((one, other) => (Number(other) > Number(one) ? other : one))] : [];
-    return first ? ` (${[first, ...best].join(", ")})` : "";
+    const { untrained, ...others } = against(row);
+    const values = [...(untrained === undefined ? [] : [untrained]), ...Object.values(others).sort((one, other) => other - one).slice(0, 1)];
+    return values.length ? ` (${values.map(short).join(", ")})` : "";
   };
   const text = (row) => (value(row) === null ? "" : `${value(row).toFixed(4)}${beside(row)}`);
-  const tip = (row) => (against(row) ? `held against: ${against(row)}` : "");
-  return { key, title: name, hint: `newest score of ${name}, and in brackets the untrained model and the best that needs none`, first: -1, width: SCORE_WIDTH, number: true, value, text, tip, mean: (score) => score.toFixed(4) };
+  const tip = (row) => {
+    const all = Object.entries(against(row)).map(([other, score]) => `${other} ${short(score)}`);
+    return all.length ? `held against: ${all.join(", ")}` : "";
+  };
+  return { key, title: name, hint: `newest score of ${name}, and in brackets the untrained model, where it was scored, and the best that needs none`, first: -1, width: SCORE_WIDTH, number: true, value, text, tip, mean: (score) => score.toFixed(4) };
 }
 
 const KNOB = "knob:";
