@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import types
 from collections.abc import Iterator
@@ -138,6 +139,17 @@ def test_without_ray_or_with_an_old_one_it_says_so(
     monkeypatch.setitem(sys.modules, "ray", types.SimpleNamespace(__version__="2.51.1"))
     assert ray_job.main(["check"]) == 1
     assert "needs Ray 2.52 or later, which knows tokens, and this is 2.51.1" in capsys.readouterr().out
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be more urgent than before")
+@pytest.mark.parametrize(("said", "nice"), [({}, 0), ({ray_job.NICENESS: "15"}, 15)])
+def test_trainers_give_way_only_where_the_cluster_says_so(said: dict[str, str], nice: int) -> None:
+    child = "subprocess.run(['nice'], preexec_fn=ray_job._begin)"
+    code = f"import os, subprocess; from workbench.launchers import ray_job; os.nice(15 - os.nice(0)); {child}"
+    environment = {name: value for name, value in os.environ.items() if name != ray_job.NICENESS} | said
+    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert int(found.stdout) == nice
 
 
 def test_a_keeper_that_is_silent_for_long_is_gone(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ OLDEST = (2, 52)
 """The first Ray that lets nobody in without a token, where a cluster has one."""
 HEAD = "node:__internal_head__"
 """A resource of the head alone, without which there is no cluster: no lost node takes a keeper there along."""
+NICENESS = "RAY_worker_niceness"
+"""Ray's variable of how far its workers give way; without it, they do so at 15."""
 BEAT_SECONDS, LOOK_SECONDS = 2.0, 0.5
 
 
@@ -82,8 +84,10 @@ class Agent:
 
 
 def _begin() -> None:
-    """Prepare a process that an agent starts: as urgent as any; Ray has its workers give way (nice 15)."""
+    """Prepare a process that an agent starts: as urgent as any, unless the cluster's owner says how urgent."""
     die_with_parent()
+    if NICENESS in os.environ:
+        return
     # Only the system's administrator may be more urgent than before.
     with suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, 0)
