@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -55,6 +56,21 @@ def wide_queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WORKBENCH_QUEUE", str(folder))
         yield folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A process that ends what trains in this session's folder once pytest is gone, also where it was killed."""
+    watch = (
+        "import os, pathlib, sys, time\n"
+        "while os.getppid() == int(sys.argv[1]): time.sleep(1)\n"
+        "from tests.run_folders import kill_processes_of\n"
+        "kill_processes_of(pathlib.Path(sys.argv[2]))"
+    )
+    command = [sys.executable, "-c", watch, str(os.getpid()), str(tmp_path_factory.getbasetemp())]
+    with subprocess.Popen(command, cwd=ROOT, start_new_session=True) as watcher:
+        yield
+        watcher.kill()
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ from tests.tiny_runs import wait_until
 from workbench.base.errors import RunError
 from workbench.launchers.processes import child_environment
 from workbench.launchers.ray import Ray
+from workbench.store.state import die_with_parent
 
 RAY = str(Path(sys.executable).with_name("ray"))
 
@@ -47,7 +48,11 @@ class Cluster:
             *(["--include-dashboard=false", f"--temp-dir={self.folder}"] * (not self.nodes)),
         ]
         with open(f"{self.folder}.log", "ab") as log:
-            node = subprocess.Popen(command, stdout=log, stderr=log, env=child_environment(), start_new_session=True)
+            # Its daemons die with `ray start`, and that with whoever tests, also where nobody comes to clean up.
+            node = subprocess.Popen(
+                command, stdout=log, stderr=log, env=child_environment(), start_new_session=True,
+                preexec_fn=die_with_parent,
+            )  # fmt: skip
         self.nodes.append(node)
         return node
 

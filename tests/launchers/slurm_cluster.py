@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from tests.tiny_runs import wait_until
+from workbench.store.state import die_with_parent
 
 HIDDEN = "not-shared"
 """Folder beside its configuration that the node of the partition ``blind`` does not see."""
@@ -101,7 +102,11 @@ def cluster(folder: Path) -> Iterator[Path]:
         try:
             with (folder / "output.log").open("wb") as log:
                 for command in commands:
-                    started.append(subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True))
+                    started.append(
+                        subprocess.Popen(
+                            command, stdout=log, stderr=log, start_new_session=True, preexec_fn=die_with_parent
+                        )
+                    )
                     if command[0] == "munged":
                         wait_until((folder / "munge.sock").exists, 10, "munge's socket")
             wait_until(lambda: "idle" in ask("sinfo", "--noheader", "--format=%T"), 60, "idle nodes")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.process_group import ProcessGroup, assert_same_training, trained
+from workbench.base.errors import RecipeError
 from workbench.choices.choice import registry
 from workbench.choices.execution.parallel.sharding import largest_share
 from workbench.choices.execution.ranks import Ranks
@@ -154,6 +155,8 @@ ZERO: list[Fields] = [
     {"kind": "zero", "stage": 1, "bucket_mib": 0.02},
     {"kind": "zero", "stage": 2, "bucket_mib": 0.02},
 ]
+THREE = {"kind": "zero", "stage": 3}
+TENSOR = {"kind": "tensor"}
 
 
 @pytest.mark.process
@@ -173,18 +176,20 @@ def test_with_states_shared_out(pair: ProcessGroup, base: Recipe, changes: Field
 
 @pytest.mark.process
 @extended
-@pytest.mark.parametrize("parallel", ZERO, ids=lambda parallel: f"stage {parallel['stage']}")
+@pytest.mark.parametrize("parallel", [*ZERO, THREE, TENSOR], ids=str)
 @pytest.mark.parametrize("kind", registry("optimizer"))
-def test_every_optimizer_with_states_shared_out(pair: ProcessGroup, base: Recipe, kind: str, parallel: Fields) -> None:
+def test_every_optimizer_that_can_be_shared_out(pair: ProcessGroup, base: Recipe, kind: str, parallel: Fields) -> None:
     knobs = {"eps": 1e-5} if "eps" in registry("optimizer")[kind].model_fields else {}
     recipe = base.with_(optimizer={"kind": kind, "lr": 1e-3, **knobs})
     if recipe.optimizer.needs_all_tensors:
         recipe = recipe.with_(optimizer={"pre_normalise": False, "clip_norm": 1.0})
-    if list(recipe.optimizer.problems_together(recipe, 2)):
-        pytest.skip("refused before launch")
+    shared = recipe.with_(execution={"parallel": parallel})
+    try:
+        shared.check_together(2)
+    except RecipeError as error:
+        pytest.skip(f"refused before launch: {error}")
     by_cut = largest_gap(alone(recipe), alone(recipe, cut=8))
-    both = pair(trained, fields(recipe.with_(execution={"parallel": parallel})))
-    assert largest_gap(both[0], alone(recipe)) <= (1e-5 if by_cut < 1e-5 else 5 * by_cut)
+    assert largest_gap(pair(trained, fields(shared))[0], alone(recipe)) <= (1e-5 if by_cut < 1e-5 else 5 * by_cut)
 
 
 @pytest.mark.process
@@ -208,7 +213,6 @@ def test_the_memory_of_shared_states_is_as_computed(pair: ProcessGroup, base: Re
     assert max(shares) == pytest.approx(one["held"] / 2, rel=0.1)
 
 
-THREE = {"kind": "zero", "stage": 3}
 CUT: list[Fields] = [each for each in LONGER if "most" not in each and each.get("objective") != "selective"]
 
 
@@ -234,7 +238,6 @@ def test_weights_cut_into_rows_go_on_in_one_process_and_back(pair: ProcessGroup,
     assert_same_training({"losses": losses, "weights": parts[-1]["weights"]}, alone(recipe))
 
 
-TENSOR = {"kind": "tensor"}
 SHARED_OUT: list[Fields] = [
     *CUT,
     {"optimizer": {"kind": "lion", "lr": 1e-4}},
