@@ -45,3 +45,5 @@ def test_verdicts_are_of_the_worst_case() -> None:
 def test_an_unknown_case_names_the_legal_ones() -> None:
     with pytest.raises(WorkbenchError, match="did you mean 'bert_tiny'"):
         run("plans", ["--only", "bert_tny", "--kinds", "memory"])
+    with pytest.raises(WorkbenchError, match="unknown value 'gpt2_like'"):
+        run("plans", ["--only", "gpt2_like", "--kinds", "memory"])  # a case of `auto` alone

@@ -26,6 +26,7 @@ from workbench.store.state import write_state
         (["runs", "--colour"], "unrecognized arguments: --colour; see `workbench runs --help`"),
         (["set", "x", "optimizer.lr", "3"], "arguments: 3; write optimizer.lr=3; see `workbench set --help`"),
         (["set", "x", "optimizer.lr=3", "4"], "arguments: 4; see `workbench set --help`"),
+        (["train", "fast"], "arguments: fast; a preset is named so: --preset fast; see `workbench train --help`"),
         (["queue", "mvoe"], "'move'? legal: cancel, list, move, priority, set, start; see `workbench queue --help`"),
         (["runs", "--limit", "-1"], "negative"),
         (["runs", "--limit", "few"], "--limit: 'few' is not a whole number; see `workbench runs --help`"),

@@ -5,7 +5,7 @@ Plans are calibrated anew. Where a plan is the defaults themselves, both are the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from workbench.base.errors import WorkbenchError, unknown
@@ -91,18 +91,16 @@ def claims(found: Found) -> list[dict[str, Any]]:
     ]
 
 
-def _chosen(kind: str, only: Collection[str] | None) -> dict[str, Recipe]:
-    for name in only or ():
-        if all(name not in names for names in CASES.values()):
-            raise WorkbenchError(unknown("--only", name, {each for names in CASES.values() for each in names}))
-    return {name: recipe for name, recipe in recipes(kind).items() if only is None or name in only}
-
-
 def measured(options: Options) -> dict[str, Any]:
     """Measure what the options ask for."""
+    known = {name for kind in options.kinds for name in CASES[kind]}
+    for name in options.only or ():
+        if name not in known:
+            raise WorkbenchError(unknown("--only", name, known))
     found: Found = {kind: {} for kind in options.kinds}
     for kind in options.kinds:
-        for name, recipe in _chosen(kind, options.only).items():
+        chosen = {name: each for name, each in recipes(kind).items() if options.only is None or name in options.only}
+        for name, recipe in chosen.items():
             note(f"{kind}: {name}")
             found[kind][name] = measure(kind, recipe, **rounds_of(options))
     return {

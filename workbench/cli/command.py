@@ -72,6 +72,8 @@ def _run(argv: list[str]) -> int:
     if rest:
         bare = options.command == "set" and "=" not in options.assignment
         hint = f"; write {options.assignment}={rest[0]}" if bare else ""
+        if hasattr(options, "preset") and not rest[0].startswith("-"):
+            hint = f"; a preset is named so: --preset {rest[0]}"
         if options.command == "train" and rest[0] == "--on":
             hint = "; `workbench launch` takes it, and train trains here"
         raise WorkbenchError(f"unrecognized arguments: {' '.join(rest)}{hint}; see `{options.prog} --help`")
