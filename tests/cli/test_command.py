@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -85,7 +84,7 @@ def test_with_json_an_error_is_one_object(capsys: pytest.CaptureFixture[str], tm
 
 
 @pytest.mark.process
-def test_runs_answers_fast_and_without_torch(tmp_path: Path) -> None:
+def test_runs_are_listed_without_the_libraries_that_load_slowly(tmp_path: Path) -> None:
     code = (
         "import sys; from workbench.cli import main; code = main(['runs', '--runs', sys.argv[1]]); "
         "print(sorted({'torch', 'numpy', 'transformers', 'plotly', 'pydantic', 'rich', 'asyncio'} & set(sys.modules)))"
@@ -95,15 +94,6 @@ def test_runs_answers_fast_and_without_torch(tmp_path: Path) -> None:
     ).stdout.splitlines()
     assert said[0].startswith("no runs in")
     assert said[1] == "[]"
-    # The best of three: the machine may be busy with something else, the command cannot be faster than it is.
-    best = min(_seconds([sys.executable, "-m", "workbench", "runs", "--runs", str(tmp_path)]) for _ in range(3))
-    assert best < 0.7
-
-
-def _seconds(command: list[str]) -> float:
-    began = time.perf_counter()
-    subprocess.run(command, capture_output=True, check=True)
-    return time.perf_counter() - began
 
 
 @pytest.mark.extended
