@@ -157,10 +157,11 @@ def test_labels_and_the_run_it_was_forked_from_are_in_the_head(view):
     assert "forked" not in report_html([view])[: page.index("<main>")]
 
 
-def test_numbers_of_two_networks_have_a_picture_where_there_are_two(view, page):
-    records = [{**record, "precision": 0.5, "generator_loss": 6.0} for record in view.telemetry.scalars]
+def test_numbers_of_an_objective_have_a_picture_where_there_are_any(view, page):
+    records = [{**record, "precision": 0.5, "span_boundary": 6.0} for record in view.telemetry.scalars]
     told = report_html([replace(view, telemetry=replace(view.telemetry, scalars=records))])
-    assert 'data-figure="networks"' in told
-    assert "networks/precision" in told
-    assert "networks/recall" not in told
-    assert 'data-figure="networks"' not in page
+    assert 'data-figure="objective"' in told
+    assert "objective/precision" in told
+    assert "objective/span_boundary" in told
+    assert "objective/recall" not in told
+    assert 'data-figure="objective"' not in page

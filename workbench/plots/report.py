@@ -47,7 +47,7 @@ from workbench.store.folder import RunFolder
 from workbench.store.measured import failure, learned_in_words
 from workbench.store.score_table import is_same_but_seed, rows_of
 from workbench.store.view import RunView
-from workbench.telemetry.quantities import PER_LAYER, TWO_NETWORKS, scalar
+from workbench.telemetry.quantities import OF_OBJECTIVES, PER_LAYER, scalar
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -168,12 +168,15 @@ def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
             f"held-out text{more}.",
         )
     )  # fmt: skip
-    told = [name for name in TWO_NETWORKS if any(name in record for view in views for record in view.telemetry.scalars)]
+    seen = {name for view in views for record in view.telemetry.scalars for name in record}
+    told = [name for name in OF_OBJECTIVES if name in seen]
     for name in told:
-        figures[f"networks/{name}"] = scalar_figure(views, name)
+        figures[f"objective/{name}"] = scalar_figure(views, name)
     if told:
         options = {name: scalar(name).label for name in told}
-        places.append(place("networks", options, "How well the generator fills in, and the main network judges."))
+        places.append(
+            place("objective", options, "The parts of the loss, before their weights, and what else it measures.")
+        )
     places.append(place("speed", axes, "MFU counts useful work only: real tokens, no padding, no recomputation."))
     for index, view in enumerate(trained_together(views)):
         figures[f"ranks{index}/step"] = ranks_figure(view)

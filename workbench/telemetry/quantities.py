@@ -130,6 +130,8 @@ QUANTITIES = (
     Quantity("causal_rows_accuracy", "accuracy of causal rows", "share of next tokens that are guessed right"),
     Quantity("masked_rows_accuracy", "accuracy of masked rows", "share of hidden tokens that are guessed right"),
     Quantity("permuted_loss", "held-out loss in order", "of hidden tokens, one after another", unit="nats"),
+    Quantity("next_token_loss", "held-out loss of the next token", "read from the left alone", unit="nats"),
+    Quantity("diffusion_bound", "held-out bound of diffusion", "of a token, over all shares hidden", unit="nats"),
     Quantity("ahead_1", "loss of the next token", "without those of further tokens; lower is better", unit="nats"),
     *(
         Quantity(f"ahead_{ahead}", f"loss {ahead} tokens ahead", "before its weight; lower is better", unit="nats")
@@ -265,8 +267,13 @@ PER_LAYER = {quantity.name: quantity for quantity in QUANTITIES if quantity.per_
 PARTS = {quantity.name.removesuffix("_ms"): quantity.colour for quantity in QUANTITIES if quantity.colour}
 """Parts of a step and their colours, in the order in which they happen."""
 
-TWO_NETWORKS = ("precision", "recall", "corrected", "main_accuracy", "always_real", "generator_loss", "main_loss")
-"""Scalars of objectives with a generator, which a report draws."""
+OF_OBJECTIVES = (
+    "precision", "recall", "corrected", "main_accuracy", "always_real", "generator_loss", "main_loss",
+    "token_loss", "span_boundary", "sentence", "sentence_accuracy", "causal_rows", "masked_rows",
+    "causal_rows_accuracy", "masked_rows_accuracy", "ahead_1",
+    *(f"ahead_{ahead}{what}" for ahead in (2, 3, 4) for what in ("", "_accuracy")), "every_token_loss",
+)  # fmt: skip
+"""Scalars of single objectives, which a report draws where there are any."""
 
 
 def scalar(name: str) -> Quantity:

@@ -13,9 +13,11 @@ import pytest
 
 from tests.jupyter.live import run_folder
 from tests.tiny_runs import tiny_recipe
-from workbench.base.errors import RunError
+from workbench.base.errors import DataError, RunError
 from workbench.client.launch import launch
 from workbench.client.run import Run
+from workbench.experiments.experiment_folder import FinetuningFolder
+from workbench.experiments.finetune.finetune import Finetuning
 from workbench.jupyter.runs.run_actions import ActionResult, RunActions
 from workbench.store.folder import RunFolder, write_json
 from workbench.store.labels import read_labels
@@ -139,6 +141,28 @@ def test_a_scoring_says_what_it_lacks_and_ends_with_its_scores(
     assert re.match(
         r"scored trained: lambada 0\.0000 \(untrained 0, overlap 0\); lambada\.perplexity [\d.e+]+", said.text
     )
+
+
+@pytest.mark.process
+def test_a_fine_tuning_of_the_page_has_an_untrained_twin(
+    actions: RunActions, tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Its runs are for tests/experiments/finetune.
+    monkeypatch.setattr(Finetuning, "resume", lambda self: None)
+    folder = run(tmp_path, "a")
+    with pytest.raises(RunError, match="name a task"):
+        perform(actions, "finetune", folder, on=" in FOLDER")
+    trained = launch(tiny_recipe(corpus, 2, "trained"), on="inline", runs_dir=tmp_path, queue=False, say=None)
+    trained.wait()
+    (tmp_path / "SST-2").mkdir()
+    for part in ("train", "dev", "test"):
+        (tmp_path / "SST-2" / f"{part}.tsv").write_text("sentence\tlabel\namber\t1\ncedar\t0\n" * 8)
+    with pytest.raises(DataError, match="task: unknown value 'nosuch'"):
+        perform(actions, "finetune", trained.folder, on="nosuch")
+    going, said = perform(actions, "finetune", trained.folder, on=f"sst2 in {tmp_path}")
+    assert going.going
+    assert said.text.startswith("fine-tuning trained on sst2: 6 runs")
+    assert len(list(FinetuningFolder.root(tmp_path).iterdir())) == 1
 
 
 def test_a_page_can_ask_for_nothing_else(actions: RunActions, tmp_path: Path) -> None:

@@ -27,7 +27,10 @@ from workbench.store.trash import empty, restore
 
 REQUESTS = ("pause", "resume", "stop", "checkpoint", "evaluate")
 """Verbs that a run itself answers; they go by :class:`~workbench.jupyter.steering.Steering`, not by a table."""
-VERBS = ("watch", *REQUESTS, "next", "fork", "compare", "diff", "report", "score", "export", "rename", "tag", "delete")
+VERBS = (
+    "watch", *REQUESTS, "next", "fork", "compare", "diff", "report", "score", "finetune", "export", "rename", "tag",
+    "delete",
+)  # fmt: skip
 """Verbs that the page offers."""
 LOOKED_AT_SECONDS = 0.5
 """Between two looks at a scoring, which ends neither with the kernel nor with the page."""
@@ -76,6 +79,7 @@ class RunActions:
             "diff": self._diff,
             "report": self._report,
             "score": self._score,
+            "finetune": self._finetune,
             "export": self._export,
             "label": self._label,
             "delete": self._delete,
@@ -85,11 +89,11 @@ class RunActions:
         """Do it; says so once, or once more when an answer comes later.
 
         Args:
-            verb: ``next``, ``compare``, ``diff``, ``report``, ``score``, ``export``, ``label``, ``delete``,
-                ``restore`` or ``empty``.
+            verb: ``next``, ``compare``, ``diff``, ``report``, ``score``, ``finetune``, ``export``, ``label``,
+                ``delete``, ``restore`` or ``empty``.
             run_ids: of the runs.
-            rest: what a verb takes besides: ``add``, ``remove``, ``notes``, ``name``; ``on`` (benchmarks); ``target``;
-                ``places`` (colours).
+            rest: what a verb takes besides: ``add``, ``remove``, ``notes``, ``name``; ``on`` (benchmarks, or a task);
+                ``target``; ``places`` (colours).
 
         Raises:
             RunError: it could not be done at all.
@@ -198,6 +202,19 @@ class RunActions:
         found = [ScoreRow(name, 0, score) for name, score in scoring.outcome().items() if not is_part(name)]
         said = "; ".join(f"{row.name} {row.value}" + (f" ({row.beside})" if row.beside else "") for row in found)
         yield ActionResult(f"scored {run.name}: {said}")
+
+    def _finetune(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
+        # Here: it loads torch, which the page itself must not.
+        from workbench.experiments.finetune.finetune import Finetuning, finetune
+
+        task, _, data = str(rest.get("on") or "").partition(" in ")
+        if not task.strip():
+            raise RunError("name a task: boolq in FOLDER")
+        yield ActionResult(f"fine-tuning {runs[0].name}: reading the task", going=True)
+        begun = finetune(runs[0], task.strip(), data=data.strip() or None, untrained=True, say=None)
+        assert isinstance(begun, Finetuning)
+        learned = f"{many(len(begun.plan.jobs), 'run')} in this table, those of an untrained twin among them"
+        yield ActionResult(f"fine-tuning {runs[0].name} on {begun.plan.task}: {learned}; its score becomes a column")
 
     def _export(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         target = rest.get("target")

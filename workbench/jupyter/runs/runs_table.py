@@ -253,7 +253,7 @@ class RunsTable(BundledWidget):
         elif kind == "do" and message.get("verb") == "fork":
             # Here, since it fills the forms, which only this thread changes.
             self._do(message)
-        elif kind == "do" and message.get("verb") == "score":
+        elif kind == "do" and message.get("verb") in ("score", "finetune"):
             # For minutes, which would keep a worker from exports and stops.
             threading.Thread(target=self._do, args=(message,), name="workbench-runs-score", daemon=True).start()
         elif kind == "do":

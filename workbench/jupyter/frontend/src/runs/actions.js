@@ -17,6 +17,7 @@ export const ACTIONS = [
   { verb: "diff", title: "Diff", says: "the knobs that differ between these runs, or from the recipe on the left", most: 12, group: 2 },
   { verb: "report", title: "Report", says: "the pictures and tables of these runs as one page", most: 6, group: 3 },
   { verb: "score", title: "Score…", says: "measure the model on benchmarks, in the background", most: 1, group: 3 },
+  { verb: "finetune", title: "Fine-tune…", says: "train its encoder on a task, beside an untrained twin", most: 1, group: 3 },
   { verb: "export", title: "Export…", says: "write the model as a folder that transformers loads", most: 1, group: 3 },
   { verb: "rename", title: "Rename…", says: "give it another name; an empty one brings its recipe's back", most: 1, group: 4, key: "F2" },
   { verb: "tag", title: "Tag…", says: "add and remove tags", group: 4, key: "T" },

@@ -99,5 +99,6 @@ const ASK = {
   rename: ([row]) => ({ verb: "label", text: `Name of ${row.name}`, yes: "Rename", label: "new name; an empty one brings the recipe's back", value: row.name, hint: "the recipe's name", optional: true, then: (name) => ({ name }) }),
   tag: (rows) => ({ verb: "label", text: `Tags of ${namesOf(rows)}`, yes: "Change tags", label: "tags to add, and -tags to remove", hint: "good -old", then: tagChanges }),
   score: (rows) => ({ text: `Score ${namesOf(rows)}`, yes: "Score", label: "benchmarks, and the folder of their files", value: "fast", hint: "blimp,piqa in FOLDER", then: (on) => ({ on }) }),
+  finetune: (rows) => ({ text: `Fine-tune ${namesOf(rows)}`, yes: "Fine-tune", label: "task, and the folder of its files", hint: "boolq in FOLDER", then: (on) => ({ on }) }),
   export: (rows) => ({ text: `Export the model of ${namesOf(rows)}`, yes: "Export", label: "new folder", value: `exports/${rows[0].id}`, then: (target) => ({ target }) }),
 };
