@@ -7,7 +7,7 @@ import { escaped } from "../../workbench/jupyter/frontend/src/watch/samples.js";
 import { curvesSvg, sheetSvg } from "../../workbench/jupyter/frontend/src/watch/svg.js";
 import { fileName, whose } from "../../workbench/jupyter/frontend/src/download.js";
 import { tableOfEvents } from "../../workbench/jupyter/frontend/src/watch/views/events.js";
-import { eventsOf, levelEntries, levelsOf, marksOf, ofRun, recentSpeeds, scoresOf, smoothed, tableOf } from "../../workbench/jupyter/frontend/src/watch/views/pictures.js";
+import { eventsOf, levelEntries, levelsOf, marksOf, ofRun, partOfTokens, recentSpeeds, scoresOf, smoothed, tableOf } from "../../workbench/jupyter/frontend/src/watch/views/pictures.js";
 import { csvOf, csvOfEvents, csvOfLayers } from "../../workbench/jupyter/frontend/src/watch/csv.js";
 import { Layers } from "../../workbench/jupyter/frontend/src/watch/layers.js";
 import { sheetOf } from "../../workbench/jupyter/frontend/src/watch/panel.js";
@@ -287,4 +287,10 @@ test("held-out scores are one line to the last, which is filled where it is of a
   assert.deepEqual(circles.map((circle) => /fill="(.*?)"/.exec(circle)[1]), ["#fff", "#fff", "#fff", "#123456"]);
   const legend = [{ text: "on all of them", line: { stroke: "#123456", ring: true, whole: true } }];
   assert.match(sheetSvg({ title: "Loss", legend, width: 700, height: 300, theme, body: () => "" }), /<circle[^>]*fill="#123456"/);
+});
+
+test("a loss of several parts is known by names alone, before the page has asked for their numbers", () => {
+  const run = { series: new Map([["loss", {}]]), others: ["recall", "generator_loss"] };
+  assert.equal(partOfTokens([run]), "generator_loss");
+  assert.equal(partOfTokens([{ ...run, others: ["accuracy"] }]), undefined);
 });

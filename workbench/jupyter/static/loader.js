@@ -1,2 +1,2 @@
-/* sources sha256:9280b70eedeae7b408938e42db2d661ea303b7dee150bbd3eb2e586e4036cf06 */
+/* sources sha256:b99eff13bc88fcfa56e5cb782b7c0d582bd30e709ad1f78e8c42c8772aa689d0 */
 var o=globalThis[Symbol.for("workbench widgets")]??=new Map;function r(n){if(!o.has(n)){let i=URL.createObjectURL(new Blob([n],{type:"text/javascript"})),e=import(i).finally(()=>URL.revokeObjectURL(i));o.set(n,e.then(t=>t.default)),e.catch(()=>o.delete(n))}return o.get(n)}var l=()=>{let n,i=e=>n??=r(e.get("_code")).then(t=>typeof t=="function"?t():t);return{async initialize(e){let{model:t}=e,a=await(await i(t)).initialize?.(e);return()=>{a?.(),t.set("_code","")}},async render(e){return(await i(e.model)).render?.(e)}}};export{l as default};

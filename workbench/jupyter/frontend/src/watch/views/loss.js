@@ -3,14 +3,12 @@
 import { MAIN_RIGHT } from "../curves.js";
 import { dropdown } from "../../dom.js";
 import { heldout, loss } from "../../format.js";
-import { axisTitle, faded, faint, helpOf, LEARNED_BRIEFLY, SMOOTHING } from "../../palette.js";
+import { axisTitle, faded, faint, helpOf, labelOf, LEARNED_BRIEFLY, SMOOTHING } from "../../palette.js";
 import { CurvesView } from "./curves_view.js";
 import { emptyWords } from "./empty.js";
-import { latest, levelEntries, levelsOf, named, ofRun, scoresOf, smoothed } from "./pictures.js";
+import { latest, levelEntries, levelsOf, named, ofRun, partOfTokens, scoresOf, smoothed } from "./pictures.js";
 
 const NATS = "in nats: minus the natural logarithm of the probability given to the right token";
-// Where the loss has several parts: the one of tokens, which word frequencies are of.
-const OF_TOKENS = { generator_loss: "the generator's loss", token_loss: "the loss of tokens", ahead_1: "the loss of the next token" };
 const WIDTHS = [
   ["0", "no smoothing"],
   [String(SMOOTHING / 3), "smooth lightly"],
@@ -78,9 +76,9 @@ export class LossView extends CurvesView {
   #legend({ runs, theme, colours }, levels) {
     const stroke = runs.length === 1 ? colours.run(runs[0].place) : theme.muted;
     const items = [];
-    const alone = Object.keys(OF_TOKENS).find((name) => runs.some((run) => run.line(name, "step")));
+    const alone = partOfTokens(runs);
     const train = alone ? "train, all parts of the loss with their weights" : "train";
-    const parts = alone ? `; ${OF_TOKENS[alone]}, which word frequencies stand beside, is among the gauges` : "";
+    const parts = alone ? `; the ${labelOf(alone)}, which word frequencies stand beside, is among the gauges` : "";
     if (this.width !== "0") items.push({ line: { stroke, width: 1 }, text: `${train}, as measured` });
     items.push({ line: { stroke, width: 2.2 }, text: this.width === "0" ? train : "train, smoothed", help: `${helpOf("loss")}, ${NATS}${parts}` });
     const scores = new Set(runs.map(({ status }) => status.score ?? "held-out"));

@@ -96,6 +96,16 @@ export function scoresOf(run, kind) {
   return [{ ...all, whole: false, format }, { ...end, whole: true, quiet: true, format: lossText }].filter(({ x }) => x.length);
 }
 
+/** Whether a run records a scalar, as far as this page has heard: what nobody looks at is not sent. */
+export function knows(run, name) {
+  return run.series.has(name) || run.others.includes(name);
+}
+
+/** Where the loss of some run has several parts: the name of the one of tokens, which word frequencies are of. */
+export function partOfTokens(runs) {
+  return ["generator_loss", "token_loss", "ahead_1"].find((name) => runs.some((run) => knows(run, name)));
+}
+
 /** Latest finite value of a scalar. */
 export function latest(run, name) {
   const values = run.series.get(name)?.values.view() ?? [];

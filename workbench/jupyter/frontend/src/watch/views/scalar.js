@@ -4,7 +4,7 @@ import { dropdown } from "../../dom.js";
 import { short } from "../../format.js";
 import { axisTitle, helpOf, isShare, labelOf } from "../../palette.js";
 import { CurvesView } from "./curves_view.js";
-import { latest, named, ofRun } from "./pictures.js";
+import { knows, latest, named, ofRun } from "./pictures.js";
 
 /** Numbers that say something together alone; a run that records them opens on the first pair. */
 const TOGETHER = [["precision", "recall"], ["main_accuracy", "always_real"]];
@@ -80,11 +80,6 @@ export class ScalarView extends CurvesView {
     const together = TOGETHER.filter(([first]) => names.has(first)).map((each) => [keyOf(each), each.map(labelOf).join(", ")]);
     this.choice.set([...together, ...single], this.quantity);
   }
-}
-
-/** Whether a run records a scalar, as far as this page has heard. */
-function knows(run, name) {
-  return run.series.has(name) || run.others.includes(name);
 }
 
 /** Knobs of the recipe have a dot in their names. */
