@@ -247,7 +247,7 @@ def knobs_are_columns_and_seeds_come_together(page: Page, few: list[RunFolder]) 
     page.get_by_label("group runs by").select_option("recipe")
     groups = page.locator(".lab-runs .lab-together")
     expect(groups.locator(".lab-name")).to_have_text([f"▾ run · lr 0.00{number}" for number in (1, 2, 3)])
-    expect(groups.locator(".lab-standing")).to_have_text(["2 seeds"] * 3)
+    expect(groups.locator(".lab-state")).to_have_text(["2 seeds"] * 3)
     mean = groups.first.locator(".lab-cell").nth(5)
     expect(mean).to_have_text("3.050 ± 0.071")
     # A class of another pane has once taken its cells apart.

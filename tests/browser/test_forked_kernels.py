@@ -51,7 +51,7 @@ def kernel(manager: KernelManager, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         manager.shutdown_kernel(now=True)
 
 
-def standing(manager: KernelManager) -> psutil.Process:
+def fork_server(manager: KernelManager) -> psutil.Process:
     """The process that JupyterLab takes for the kernel."""
     return psutil.Process(manager.provisioner.process.pid)  # type: ignore[union-attr]
 
@@ -72,10 +72,10 @@ def test_an_interrupt_reaches_it(kernel: Kernel, manager: KernelManager) -> None
     assert any("heard" in said["content"].get("text", "") for said in kernel.finish(cell))
 
 
-@pytest.mark.parametrize("which", ["kernel", "its standing process"])
+@pytest.mark.parametrize("which", ["kernel", "its fork server"])
 def test_neither_outlives_the_other(kernel: Kernel, manager: KernelManager, which: str) -> None:
     own = psutil.Process(kernel.value("__import__('os').getpid()"))
-    both = [own, standing(manager)]
+    both = [own, fork_server(manager)]
     # Stopped, as a test has it: even so it can be ended.
     own.send_signal(signal.SIGSTOP)
     (own if which == "kernel" else both[1]).kill()

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.browser
 SAVE_STATE = "lab/api/settings/@jupyter-widgets/jupyterlab-manager:plugin"
 # The picture for saved notebooks comes once a minute; a test need not wait that long.
 HURRY = "from workbench.jupyter.watch import feed, saved_picture\n"
-HURRY += "feed._KEEPSAKE_SECONDS = saved_picture.DRAW_EVERY_SECONDS = 4.0\n"  # and yet time to save between two
+HURRY += "feed._SNAPSHOT_SECONDS = saved_picture.DRAW_EVERY_SECONDS = 4.0\n"  # and yet time to save between two
 WIDE_ENOUGH = 300
 TIMES = 3
 # Pictures that were begun for views which are closed by now may still be on their way.
@@ -41,10 +41,11 @@ def threads(name):
 
 deadline = time.monotonic() + 60
 # The view that is there may have one waiting.
-while threads("workbench-keepsake") > 1 and time.monotonic() < deadline:
+while threads("workbench-saved-picture") > 1 and time.monotonic() < deadline:
     time.sleep(0.1)
 gc.collect()
-print(len(_instances), threads("workbench") - threads("workbench-keepsake"), threads("workbench-keepsake") > 1)
+drawing = threads("workbench-saved-picture")
+print(len(_instances), threads("workbench") - drawing, drawing > 1)
 """.strip()
 
 
@@ -125,9 +126,9 @@ def saved_live(page: Page, server: Server, run: Run, name: str) -> tuple[Noteboo
     output = notebook.run(0)
     expect(output.locator(".wb-place")).to_contain_text(re.compile(r"[1-9][\d,]* /"))
     # It is there, but whoever sees the live view does not see it.
-    expect(output.locator(".wb-keepsake img")).to_have_count(1)
-    expect(output.locator(".wb-keepsake img")).not_to_be_visible()
-    return notebook, saved(notebook, server.root / name, lambda text: "wb-keepsake" in text and "alt=" in text)
+    expect(output.locator(".wb-saved img")).to_have_count(1)
+    expect(output.locator(".wb-saved img")).not_to_be_visible()
+    return notebook, saved(notebook, server.root / name, lambda text: "wb-saved" in text and "alt=" in text)
 
 
 @pytest.mark.extended
@@ -145,7 +146,7 @@ def test_with_widget_state_saved_the_curves_themselves_are_there(new_page: Open,
         monitor = page.locator(".wb-monitor")
         expect(monitor).to_contain_text("saved picture: the kernel has not answered")
         expect_curve(monitor)
-        expect(page.locator(".wb-keepsake img")).not_to_be_visible()
+        expect(page.locator(".wb-saved img")).not_to_be_visible()
         expect(monitor.get_by_role("button", name=re.compile("^(Stop|Pause)"))).to_have_count(0)
     finally:
         server.ask(SAVE_STATE, "PUT", {"raw": "{}"})
@@ -244,9 +245,9 @@ def test_a_notebook_saved_while_its_run_went_on(page: Page, new_page: Open, serv
             reader.locator(".jp-Dialog").get_by_role("button", name="No Kernel", exact=True).click()
         else:
             Notebook(reader, server, path.name)
-        picture = reader.locator(".jp-OutputArea .wb-keepsake img")
+        picture = reader.locator(".jp-OutputArea .wb-saved img")
         expect_picture(picture)
-        expect(reader.locator(".wb-keepsake")).to_contain_text("in a new cell")
+        expect(reader.locator(".wb-saved")).to_contain_text("in a new cell")
         expect_no_broken_widget(reader)
 
 
@@ -265,8 +266,8 @@ def test_a_saved_lab_and_comparison_show_what_they_held(
     for index in range(2):
         output = notebook.run(index)
         expect(output.locator(".wb-monitor").first).to_be_visible()
-        expect(output.locator(".wb-keepsake img")).to_have_count(1)
-        expect(output.locator(".wb-keepsake img")).not_to_be_visible()
+        expect(output.locator(".wb-saved img")).to_have_count(1)
+        expect(output.locator(".wb-saved img")).not_to_be_visible()
     text = saved(notebook, path, lambda text: text.count('alt=\\"Loss') == 2)
     assert len(text) < 400_000
     assert not re.search("object at 0x|children=", text)
@@ -283,7 +284,7 @@ def test_a_saved_lab_and_comparison_show_what_they_held(
             expect(picture).to_be_visible()
     page = new_page()
     page.goto(f"{server.url}/lab/tree/{path.name}?reset&token={server.token}")
-    kept = page.locator(".wb-keepsake")
+    kept = page.locator(".wb-saved")
     for index in range(2):
         expect(kept.nth(index).locator("img")).to_be_visible()
     expect(kept.first).to_contain_text("Recipe fast")
@@ -314,7 +315,7 @@ def plain(browser: Browser) -> Iterator[Page]:
 def test_which_of_a_view_and_its_picture_is_seen(
     plain: Page, view: str, picture: str, view_is_seen: bool, picture_is_seen: bool
 ) -> None:
-    kept = f'{RULES}<div class="wb-keepsake">{picture}kept</div>'
+    kept = f'{RULES}<div class="wb-saved">{picture}kept</div>'
     outputs = [
         f'<div class="lm-Widget jp-OutputArea-child"><div class="lm-Widget jp-OutputArea-output">{each}</div></div>'
         for each in (view, kept, "<p>another output</p>")

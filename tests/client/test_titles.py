@@ -78,7 +78,7 @@ def test_page_report_and_comparison_call_them_so(tmp_path: Path, capsys: pytest.
         track.poll()
     header, _ = wire.snapshot(tracks)
     assert [each["name"] for each in header["runs"]] == called
-    assert all(name.encode() in wire.keepsake(tracks).replace(b"\\u00b7", "·".encode()) for name in called)
+    assert all(name.encode() in wire.saved_snapshot(tracks).replace(b"\\u00b7", "·".encode()) for name in called)
     (compared,) = RunActions(tmp_path, lambda: None).perform("compare", ["a", "b"], {})
     assert compared.sheet is not None
     assert compared.sheet["title"] == "Comparison of fast · adamw, fast · lans"

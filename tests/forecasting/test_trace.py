@@ -110,7 +110,7 @@ def test_a_short_model_has_one_of_each_sort(
     found = shortened(architecture)
     assert (found.architecture.layers, found.runs, found.twins) == (short, runs, twins)
     for layer in range(layers - 1):
-        assert found.sorts[found.stands_for(layer)] == found.sorts[layer]
+        assert found.sorts[found.representative(layer)] == found.sorts[layer]
 
 
 @pytest.mark.parametrize("layers", [1, 2, 5])

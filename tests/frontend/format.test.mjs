@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { duration, loss, percent, queueSentence, queueText, secondsLeft, shareDone, short, standing, took, xValue } from "../../workbench/jupyter/frontend/src/format.js";
+import { duration, loss, percent, queueSentence, queueText, secondsLeft, shareDone, short, progressText, took, xValue } from "../../workbench/jupyter/frontend/src/format.js";
 import { niceTicks, padded, timeTicks } from "../../workbench/jupyter/frontend/src/watch/scales.js";
 
 test("numbers read as people write them", () => {
@@ -36,10 +36,10 @@ test("a fork says which of its seconds it trained itself, and which others count
 
 test("where a run stands depends on what its budget counts", () => {
   const status = { step: 1200, progress: 0.456 };
-  assert.equal(standing({ status, budget: { amount: 3000, unit: "steps" } }), "1,200 / 3,000 steps");
-  assert.equal(standing({ status, budget: { amount: 90, unit: "seconds" } }), "step 1,200 · 45% of 1 min 30 s");
-  assert.equal(standing({ status, budget: { amount: 2e6, unit: "tokens" } }), "step 1,200 · 45% of 2M tokens");
-  assert.equal(standing({ status, budget: null }), "step 1,200");
+  assert.equal(progressText({ status, budget: { amount: 3000, unit: "steps" } }), "1,200 / 3,000 steps");
+  assert.equal(progressText({ status, budget: { amount: 90, unit: "seconds" } }), "step 1,200 · 45% of 1 min 30 s");
+  assert.equal(progressText({ status, budget: { amount: 2e6, unit: "tokens" } }), "step 1,200 · 45% of 2M tokens");
+  assert.equal(progressText({ status, budget: null }), "step 1,200");
   assert.equal(xValue(5000, "tokens"), "5k tokens");
 });
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { offeredOf, sought } from "../../workbench/jupyter/frontend/src/runs/chooser.js";
 import { COLUMNS } from "../../workbench/jupyter/frontend/src/runs/columns.js";
-import { STATES } from "../../workbench/jupyter/frontend/src/runs/standing.js";
+import { STATES } from "../../workbench/jupyter/frontend/src/runs/states.js";
 import { Knobs, asksForKnobs, filterOf, numberOf, terms } from "../../workbench/jupyter/frontend/src/runs/filter.js";
 
 const row = (id, more = {}) => ({

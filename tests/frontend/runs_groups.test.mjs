@@ -5,7 +5,7 @@ import { BY_KEY, columnOf, knobKey, scoreKey, scoreNames, sorted } from "../../w
 import { whole } from "../../workbench/jupyter/frontend/src/format.js";
 import { filterOf, Knobs } from "../../workbench/jupyter/frontend/src/runs/filter.js";
 import { BY_RECIPE, experimentName, experimentOf, groupsOf, isExperiment, shared, statsOf, statText, widened, withExperiments } from "../../workbench/jupyter/frontend/src/runs/groups.js";
-import { countsOf, standingText } from "../../workbench/jupyter/frontend/src/runs/standing.js";
+import { countsOf, statesText } from "../../workbench/jupyter/frontend/src/runs/states.js";
 
 const row = (id, heldout, more = {}) => ({ id, name: id, status: "finished", tags: [], notes: "", message: "", loss: null, heldout_loss: heldout, ...more });
 // Two rates with two seeds each, and one run that names no rate.
@@ -53,9 +53,9 @@ test("any knob is a column, sorts and groups", () => {
 
 test("the line of an experiment says how its runs stand, without being unfolded", () => {
   const runs = ["finished", "running", "finished", "queued"].map((status, i) => row(`r${i}`, 1, { status }));
-  assert.equal(standingText(countsOf(runs)), "4 runs: 1 running, 1 queued, 2 finished");
-  assert.equal(standingText(countsOf([runs[0], runs[2]])), "2 runs, finished");
-  assert.equal(standingText(countsOf([runs[3]])), "1 run, queued");
+  assert.equal(statesText(countsOf(runs)), "4 runs: 1 running, 1 queued, 2 finished");
+  assert.equal(statesText(countsOf([runs[0], runs[2]])), "2 runs, finished");
+  assert.equal(statesText(countsOf([runs[3]])), "1 run, queued");
 });
 
 test("groups have room for a mean with its spread", () => {
@@ -79,17 +79,17 @@ test("a mean is of runs that have finished, each seed once, and the row says wha
   const [group, none] = groupsOf(runs, BY_RECIPE, knobs);
   assert.equal(none, undefined);
   assert.equal(group.label, "baseline", "what most are called, without their seeds");
-  assert.equal(group.standing, "3 seeds, 1 repeated, 1 running, 1 stopped");
+  assert.equal(group.counted, "3 seeds, 1 repeated, 1 running, 1 stopped");
   const { mean, count } = group.stats.get("heldout");
   assert.ok(Math.abs(mean - 6.2) < 1e-12 && count === 3, "of two runs of a seed the first");
   assert.equal(group.rows.length, 6);
   const [running] = groupsOf(runs.slice(1, 2), BY_RECIPE, knobs);
-  assert.deepEqual([running.standing, running.stats.size, running.label], ["1 running", 0, "baseline"]);
-  assert.equal(groupsOf(runs, knobKey("optimizer.lr"), knobs)[0].standing, "3 runs, 1 repeated, 1 running, 1 stopped");
+  assert.deepEqual([running.counted, running.stats.size, running.label], ["1 running", 0, "baseline"]);
+  assert.equal(groupsOf(runs, knobKey("optimizer.lr"), knobs)[0].counted, "3 runs, 1 repeated, 1 running, 1 stopped");
 });
 
 test("equal seeds of unlike recipes are no repetitions", () => {
-  assert.deepEqual(groupsOf(RUNS, knobKey("optimizer.kind"), KNOBS).map(({ standing }) => standing), ["5 runs"]);
+  assert.deepEqual(groupsOf(RUNS, knobKey("optimizer.kind"), KNOBS).map(({ counted }) => counted), ["5 runs"]);
 });
 
 test("groups of one name are called by what tells them from each other, kinds first", () => {
@@ -157,7 +157,7 @@ test("a budget is told with its unit", () => {
 
 test("a group whose runs trained for different lengths says so", () => {
   const knobs = (amounts) => new Knobs({ runs: ["s", "always", "never"], same: { "optimizer.lr": 0.1, "budget.unit": "seconds" }, differ: { "budget.amount": amounts } });
-  assert.equal(groupsOf(STEERED, LR, knobs([150, 20, 20]))[0].unlike, "unlike budgets: 20 seconds, 150 seconds");
+  assert.equal(groupsOf(STEERED, LR, knobs([150, 20, 20]))[0].unlike, "different budgets: 20 seconds, 150 seconds");
   assert.equal(groupsOf(STEERED, LR, new Knobs({ runs: ["s", "always", "never"], same: { "optimizer.lr": 0.1, "budget.amount": 20, "budget.unit": "seconds" }, differ: {} }))[0].unlike, "");
 });
 

@@ -41,7 +41,7 @@ def trace(spec: ModelSpec, rows: int, length: int, dtype: torch.dtype) -> Trace:
     linear = _linear_trace(spec._replace(architecture=short.architecture), short.runs, length, dtype)
     # Of those that run, all but the last stand for layers before the last.
     place = {layer: index for index, layer in enumerate(layer for layer, run in enumerate(short.runs) if run)}
-    return linear.at(rows, tuple(place[short.stands_for(layer)] for layer in range(spec.architecture.layers - 1)))
+    return linear.at(rows, tuple(place[short.representative(layer)] for layer in range(spec.architecture.layers - 1)))
 
 
 class Short(NamedTuple):
@@ -59,7 +59,7 @@ class Short(NamedTuple):
     twins: tuple[int, ...]
     sorts: tuple[float, ...]
 
-    def stands_for(self, layer: int) -> int:
+    def representative(self, layer: int) -> int:
         """The traced layer that costs what ``layer`` of the deep architecture costs, as long as it is not the last."""
         traced = (i for i, run in enumerate(self.runs[:-1]) if run and self.sorts[i] == self.sorts[layer])
         return next(traced)

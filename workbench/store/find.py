@@ -41,14 +41,14 @@ def find(run_id: str, runs_dir: str | Path | None = None, listed_by: str = "work
     # Two small files of every run: not for the beginning of an id.
     called = {} if matching else {known_id: name_of(RunFolder(root / known_id)) for known_id in known}
     named = called_so(run_id, called)
-    for found, stands_for, way_out in (
+    for found, shared, way_out in (
         (matching, "begins {} run ids", "write more of it"),
         (named, "is the name of {} runs", "write the beginning of one id"),
     ):
         if len(found) == 1:
             return RunFolder(root / found[0])
         if found:
-            several = stands_for.format(len(found))
+            several = shared.format(len(found))
             raise RunError(f"'{run_id}' {several}: {', '.join(sorted(found)[-5:])}; {way_out}")
     if could_be_id and (root / TRASH / run_id).is_dir():
         raise RunError(f"run '{run_id}' was deleted; `workbench restore {run_id}` brings it back from the trash")

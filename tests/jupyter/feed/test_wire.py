@@ -135,11 +135,11 @@ def test_extra_scalars_come_when_asked_for(track: Track) -> None:
 
 
 @pytest.mark.parametrize(("count", "layers"), [(0, 4), (30, 4), (20_000, 4), (5000, 48)])
-def test_keepsake_is_complete_and_small(track: Track, count: int, layers: int) -> None:
+def test_saved_snapshot_is_complete_and_small(track: Track, count: int, layers: int) -> None:
     if count:
         fill(track, 1, count, layers)
     track.poll()
-    whole = wire.keepsake([track])
+    whole = wire.saved_snapshot([track])
     assert 0 < len(whole) <= wire.SNAPSHOT_BYTES
     length = int.from_bytes(whole[:4], "little")
     header = json.loads(whole[4 : 4 + length])
@@ -203,7 +203,7 @@ def test_a_fork_to_another_optimizer_is_told_whole_and_a_log_of_megabytes_is_not
     assert (len(error), error[-1]) == (2000, "…")
 
 
-def test_keepsake_of_many_runs_stays_small(track: Track) -> None:
+def test_saved_snapshot_of_many_runs_stays_small(track: Track) -> None:
     fill(track, 1, 3000, 12)
     track.poll()
-    assert 0 < len(wire.keepsake([track] * 8)) <= wire.SNAPSHOT_BYTES
+    assert 0 < len(wire.saved_snapshot([track] * 8)) <= wire.SNAPSHOT_BYTES

@@ -48,11 +48,11 @@ def monitor(run: Run):
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """What the widget hands to IPython's display, but for the keepsake and the place of figures beside it."""
+    """What the widget hands to IPython's display, but for the saved picture and the place of figures beside it."""
     calls: list[tuple[dict[str, Any], dict[str, Any]]] = []
 
     def display(bundle: dict[str, Any], **options: Any) -> None:
-        if not any(place in bundle.get("text/html", "") for place in ("wb-keepsake", "wb-figure-place")):
+        if not any(place in bundle.get("text/html", "") for place in ("wb-saved", "wb-figure-place")):
             calls.append((bundle, options))
 
     monkeypatch.setattr(module, "display", display)

@@ -25,33 +25,33 @@ class Output:
 
 
 def drawing() -> bool:
-    return any(thread.name == "workbench-keepsake" for thread in threading.enumerate())
+    return any(thread.name == "workbench-saved-picture" for thread in threading.enumerate())
 
 
 def test_room_is_made_at_once_and_filled_later() -> None:
     output = Output()
-    keepsake = SavedPicture(lambda: "<img>", output.publish)
-    keepsake.refresh()
+    picture = SavedPicture(lambda: "<img>", output.publish)
+    picture.refresh()
     assert output.html == {}, "nothing is drawn for a view that nobody showed"
-    keepsake.show()
-    keepsake.show()
-    assert all(html.endswith('</style><div class="wb-keepsake"></div>') for html in output.html.values())
+    picture.show()
+    picture.show()
+    assert all(html.endswith('</style><div class="wb-saved"></div>') for html in output.html.values())
     assert len(output.html) == 2
-    keepsake.refresh()
+    picture.refresh()
     until(lambda: all("<img>" in html for html in output.html.values()))
     assert all("run this cell again" in html for html in output.html.values())
 
 
 def test_it_is_drawn_now_and_then_only(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[int] = []
-    keepsake = SavedPicture(lambda: drawn.append(1) or "<img>", Output().publish)
-    keepsake.show()
-    keepsake.refresh()
+    picture = SavedPicture(lambda: drawn.append(1) or "<img>", Output().publish)
+    picture.show()
+    picture.refresh()
     until(lambda: drawn == [1])
     for _ in range(10):
-        keepsake.refresh()
+        picture.refresh()
     assert drawn == [1]
-    keepsake.end()
+    picture.end()
     until(lambda: not drawing())
     assert drawn == [1]
     # What is due later is drawn by itself: the last change may be the last for a long time.
@@ -67,17 +67,17 @@ def test_it_is_drawn_now_and_then_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_has_changed_as_a_whole_is_drawn_now() -> None:
     drawn: list[int] = []
-    keepsake = SavedPicture(lambda: drawn.append(1) or "<img>", Output().publish)
-    keepsake.show()
-    keepsake.refresh()
+    picture = SavedPicture(lambda: drawn.append(1) or "<img>", Output().publish)
+    picture.show()
+    picture.refresh()
     until(lambda: drawn == [1])
-    keepsake.refresh()  # in a minute
-    keepsake.refresh(now=True)
+    picture.refresh()  # in a minute
+    picture.refresh(now=True)
     until(lambda: drawn == [1, 1])
-    keepsake.refresh(now=True)
+    picture.refresh(now=True)
     until(lambda: drawn == [1, 1, 1] and not drawing())
-    keepsake.refresh()
-    keepsake.end()
+    picture.refresh()
+    picture.end()
     until(lambda: not drawing())
     assert drawn == [1, 1, 1]
 
@@ -90,16 +90,16 @@ def test_a_drawing_that_comes_late_does_not_come_back() -> None:
         go_on.wait(10)
         return "<img>"
 
-    keepsake = SavedPicture(draw, output.publish)
-    keepsake.show()
-    keepsake.refresh()
+    picture = SavedPicture(draw, output.publish)
+    picture.show()
+    picture.refresh()
     assert begun.wait(10)
-    clearing = threading.Thread(target=keepsake.clear)
+    clearing = threading.Thread(target=picture.clear)
     clearing.start()
-    until(lambda: keepsake._ended.is_set())
+    until(lambda: picture._ended.is_set())
     go_on.set()
     clearing.join(10)
-    assert list(output.html.values()) == ['<div class="wb-keepsake"></div>']
+    assert list(output.html.values()) == ['<div class="wb-saved"></div>']
 
 
 def test_a_run_that_cannot_be_read_leaves_the_last_picture() -> None:
@@ -108,11 +108,11 @@ def test_a_run_that_cannot_be_read_leaves_the_last_picture() -> None:
     def draw() -> str:
         raise FileNotFoundError("deleted")
 
-    keepsake = SavedPicture(draw, output.publish)
-    keepsake.show()
-    keepsake.refresh()
+    picture = SavedPicture(draw, output.publish)
+    picture.show()
+    picture.refresh()
     until(lambda: not drawing())
-    assert [html.endswith('<div class="wb-keepsake"></div>') for html in output.html.values()] == [True]
+    assert [html.endswith('<div class="wb-saved"></div>') for html in output.html.values()] == [True]
 
 
 def test_its_words_need_no_script() -> None:

@@ -141,7 +141,7 @@ class Data(Choice):
             return int(value)
         # The epsilon: a shape that ends at 512 may come out as 511.9999999.
         whole = int(value + 1e-6)
-        # A row that is shorter than the step would be rounded to nothing: eights, then.
+        # A row that is shorter than the step is rounded to a multiple of 8, not to 0.
         return whole // self.length_step * self.length_step or whole // 8 * 8
 
     def documents(self) -> Iterator[str]:

@@ -38,7 +38,7 @@ _WAITING = "The forecast appears as soon as the recipe can run."
 _WORKING = "Working out the forecast (a second or two)."
 _MEASURING = "Measuring this machine, once"
 # Two lines of the Lab's box, above its button.
-_ASK = f"Not measured for this yet. Runs train now: measuring ({MEASURING_SECONDS} s) slows them, reads too slow."
+_ASK = f"Not measured for this yet. Runs train now: measuring ({MEASURING_SECONDS} s) slows them and errs high."
 _NO_FORECAST = "not forecast at its launch, and this machine has not been measured for such runs"
 
 

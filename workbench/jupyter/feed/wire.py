@@ -87,7 +87,7 @@ def snapshot(
         _clock(block, track, rows)
         entry["dense"], entry["sparse"] = [], []
         for place, name in enumerate(entry["names"]):
-            # One reduction of a long curve serves the page and all sizes of a keepsake.
+            # One reduction of a long curve serves the page and all sizes of a saved snapshot.
             rows, recorded = track.drawn(name, _reduced)
             kept = rows[extremes(steps[rows], track.columns.values(name)[rows], points)]
             entry["sparse"].append([place, _samples(block, track, name, kept), recorded + track.loading])
@@ -188,7 +188,7 @@ def sealed(header: dict[str, Any], block: bytes) -> bytes:
     return len(text).to_bytes(4, "little") + text + block
 
 
-def keepsake(tracks: list[Track], limit: int = SNAPSHOT_BYTES) -> bytes:
+def saved_snapshot(tracks: list[Track], limit: int = SNAPSHOT_BYTES) -> bytes:
     """Return the best snapshot of at most ``limit`` bytes, for a notebook that is read without a kernel.
 
     Returns:

@@ -87,7 +87,7 @@ class Lab(ipywidgets.Box):
         self._recipe, self._runs_dir = recipe, runs_dir
         self._live = not headless() if live is None else live
         self._displayed, self._sure, self._launched = False, "", False
-        self._keepsake = SavedPicture(self._saved_html, publish, "while it was open")
+        self._saved = SavedPicture(self._saved_html, publish, "while it was open")
         super().__init__()
         if recipe is not None:
             check_recipe(recipe, "Lab")
@@ -147,7 +147,7 @@ class Lab(ipywidgets.Box):
     def close(self) -> None:
         """Stop reading and leave the page, with everything in it; no run is touched."""
         cell_widgets.forget(self)
-        self._keepsake.end()
+        self._saved.end()
         close_held(self)
         super().close()
 
@@ -166,8 +166,8 @@ class Lab(ipywidgets.Box):
     def _ipython_display_(self) -> None:
         publish(self._repr_mimebundle_())
         if self._live:
-            self._keepsake.show()
-            self._keepsake.refresh()
+            self._saved.show()
+            self._saved.refresh()
 
     def __repr__(self) -> str:
         watched = f", watches {len(self.monitor.runs)}" if self._live and self.monitor.runs else ""
@@ -343,7 +343,7 @@ class Lab(ipywidgets.Box):
             ahead = self.forking.ahead(recipe)
             self.composer.verdict.await_forecast("" if ahead is None else ahead.hash)
             self.forecast.show(ahead)
-            self._keepsake.refresh()
+            self._saved.refresh()
 
     def _keep(self) -> None:
         self.kept = {
@@ -383,10 +383,10 @@ class Lab(ipywidgets.Box):
             if not self.table.watched:
                 self.table.watched = [row["id"] for row in self.table.rows if row["status"] in TRAINING]
             self.composer.say("as it was when the kernel ended")
-            self._keepsake.refresh(now=True)
+            self._saved.refresh(now=True)
 
     def _rows_changed(self) -> None:
-        self._keepsake.refresh()
+        self._saved.refresh()
         self.forecast.share(len(training_now()))
         self.monitor.stir()
         self.try_view.look()

@@ -1,4 +1,4 @@
-/* sources sha256:b99eff13bc88fcfa56e5cb782b7c0d582bd30e709ad1f78e8c42c8772aa689d0
+/* sources sha256:60f3567cd313a6b810fa08a8395f57ed92464c6eb0fd766b4dfbbfc297e3a7bd
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

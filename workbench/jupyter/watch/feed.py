@@ -19,11 +19,11 @@ from workbench.store.folder import RunFolder
 Send = Callable[[dict[str, Any], list[bytes]], None]
 # Ten messages a second look continuous, and one of them costs the page some 30 ms (measured, heat map of 48 layers).
 PERIOD_SECONDS = 0.1
-# Before any page has asked there is only the keepsake to be kept fresh.
+# Before any page has asked there is only the saved snapshot to be kept fresh.
 _IDLE_SECONDS = 0.5
 _BEAT_SECONDS = 5.0
 # Each costs 32 kB of traffic, for a moment at which nobody may save the notebook.
-_KEEPSAKE_SECONDS = 20.0
+_SNAPSHOT_SECONDS = 20.0
 
 
 class Feed:
@@ -31,7 +31,7 @@ class Feed:
 
     Args:
         send: takes a header and buffers to the page; called from the thread, never by two at once.
-        keep: takes a new keepsake (see :func:`workbench.jupyter.feed.wire.keepsake`); called from the thread.
+        keep: takes a new snapshot (see :func:`workbench.jupyter.feed.wire.saved_snapshot`); called from the thread.
         ended: called from the thread when every run has a final status and everything was sent.
         period_seconds: shortest time between two messages.
     """
@@ -57,8 +57,8 @@ class Feed:
         self._wake = threading.Event()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
-        # The latter in the past, so that the first round already leaves a keepsake.
-        self._last_sent, self._last_kept = time.monotonic(), -_KEEPSAKE_SECONDS
+        # The latter in the past, so that the first round already leaves a snapshot.
+        self._last_sent, self._last_kept = time.monotonic(), -_SNAPSHOT_SECONDS
         self._complaint = ""
 
     @property
@@ -154,9 +154,9 @@ class Feed:
             self._last_sent = started
             self._send({"type": "beat", "cursor": self._told}, [])
         self._answer()
-        if self._keep and (ended or started - self._last_kept > _KEEPSAKE_SECONDS):
+        if self._keep and (ended or started - self._last_kept > _SNAPSHOT_SECONDS):
             self._last_kept = started
-            self._keep(wire.keepsake(self.tracks))
+            self._keep(wire.saved_snapshot(self.tracks))
         return ended and self._finish()
 
     def _change(self) -> None:

@@ -91,7 +91,7 @@ class Monitor(BundledWidget):
         self._settling = threading.RLock()
         self._shown_in: object = None
         self._shell: Any = None
-        self._keepsake = SavedPicture(self.summary_html, publish, again=self._in_new_cell)
+        self._saved = SavedPicture(self.summary_html, publish, again=self._in_new_cell)
         self.figures = Figures(self._views, publish, self._say)
         ids = [run.id for run in self.runs]
         shown = {"served": _served(self.runs), "places": places(ids), "example": example is not None}
@@ -124,7 +124,7 @@ class Monitor(BundledWidget):
             self._shell = shell
             shell.events.register("post_run_cell", self._after_cell)
         publish(self._live_bundle(), display_id)
-        self._keepsake.show()
+        self._saved.show()
         self.figures.show()
         cell_widgets.shown(self)
         # The thread of runs that have ended may be through before there was anything to replace.
@@ -186,7 +186,7 @@ class Monitor(BundledWidget):
         # ipywidgets closes widgets when they are collected, also one whose construction failed.
         if hasattr(self, "feed"):
             self.feed.close()
-            self._keepsake.end()
+            self._saved.end()
             self.figures.close()
             self._forget_cells()
             cell_widgets.forget(self)
@@ -203,7 +203,7 @@ class Monitor(BundledWidget):
     def _publish_static(self, bundle: dict[str, Any]) -> None:
         if self.keep_live:
             bundle = self._live_bundle() | bundle
-        self._keepsake.clear()
+        self._saved.clear()
         for display_id in self._display_ids:
             publish(bundle, display_id, update=True)
         if self._display_ids and not self.keep_live and not self.feed.watched:
@@ -268,7 +268,7 @@ class Monitor(BundledWidget):
             self.snapshot = snapshot
         # Without a page nobody could save a notebook that needs it.
         if self.feed.watched:
-            self._keepsake.refresh()
+            self._saved.refresh()
 
     def _ended(self) -> None:
         if self._display_ids:

@@ -21,15 +21,15 @@ DRAW_EVERY_SECONDS = 60.0
 _CHILD, _LIVE = ".jp-OutputArea-child", ".jp-OutputArea-output :is(.lm-Widget, .jupyter-widgets)"
 RULES = (
     "<style>"
-    f"{_CHILD}:has({_LIVE}) + {_CHILD}:has(.wb-keepsake),"
+    f"{_CHILD}:has({_LIVE}) + {_CHILD}:has(.wb-saved),"
     # "Error displaying widget: model not found", or "Loading widget..." for ever: an output without an element.
-    f"{_CHILD}:not(:has(.jp-OutputArea-output > *)):has(+ {_CHILD} .wb-keepsake :is(img, table, hr))"
+    f"{_CHILD}:not(:has(.jp-OutputArea-output > *)):has(+ {_CHILD} .wb-saved :is(img, table, hr))"
     "{display:none}</style>"
 )
 """Rules that hide a live view or its picture, in the classes of JupyterLab, Notebook 7 and Voila."""
-_EMPTY = {"text/html": '<div class="wb-keepsake"></div>', "text/plain": ""}
-_PLACE = {"text/html": f'{RULES}<div class="wb-keepsake"></div>', "text/plain": ""}
-STANDS_ABOVE = {"text/html": f'{RULES}<div class="wb-keepsake"><hr hidden></div>', "text/plain": ""}
+_EMPTY = {"text/html": '<div class="wb-saved"></div>', "text/plain": ""}
+_PLACE = {"text/html": f'{RULES}<div class="wb-saved"></div>', "text/plain": ""}
+STANDS_ABOVE = {"text/html": f'{RULES}<div class="wb-saved"><hr hidden></div>', "text/plain": ""}
 """Below a live view whose static form stands above it: takes the view away where it is dead, and shows nothing."""
 
 Publish = Callable[..., None]
@@ -81,7 +81,7 @@ class SavedPicture:
             if not self._ids or self._ended.is_set() or self._planned:
                 return
             self._planned = True
-        threading.Thread(target=self._refresh, name="workbench-keepsake", daemon=True).start()
+        threading.Thread(target=self._refresh, name="workbench-saved-picture", daemon=True).start()
 
     def clear(self) -> None:
         """Take the picture away: the live view gives way to its own static form."""
@@ -126,6 +126,6 @@ def saved_html(summary: str, when: str, again: str) -> str:
     """
     now = time.strftime("%Y-%m-%d %H:%M")
     return (
-        f'{RULES}<div class="wb-keepsake"><p>Saved {now}, {when}. The live view needs a kernel: '
+        f'{RULES}<div class="wb-saved"><p>Saved {now}, {when}. The live view needs a kernel: '
         f"{escape(again)} to have it.</p>{summary}</div>"
     )

@@ -144,7 +144,7 @@ export function took({ seconds, seconds_before: before = 0 }) {
 }
 
 /** Where a run stands in its budget: "step 120 of 200", or "step 120, 45% of 90 seconds". */
-export function standing(run) {
+export function progressText(run) {
   const step = whole(run.status.step ?? 0);
   const { amount, unit } = run.budget ?? {};
   if (unit === "steps") return `${step} / ${whole(amount)} steps`;

@@ -3,7 +3,7 @@
 
 import { el, say } from "../dom.js";
 import { experimentTitle, FINAL, heldout, loss, partScore, queueText, shareDone } from "../format.js";
-import { standingText } from "../runs/standing.js";
+import { statesText } from "../runs/states.js";
 import { Opened, together } from "./run_list.js";
 
 const NOTHING = "No runs yet. Open the Workbench, pick a preset and press Launch.";
@@ -83,7 +83,7 @@ export class RunsView {
       const counts = this.list.groups[key] ?? {};
       const unfolded = this.opened.has(key, counts);
       say(title, experimentTitle(runs[0]));
-      say(facts, standingText(counts));
+      say(facts, statesText(counts));
       button.setAttribute("aria-expanded", String(unfolded));
       button.title = [title.textContent, facts.textContent, runs[0].place && `in ${runs[0].place}`, `\nClick to ${unfolded ? "hide" : "show"} its runs.`].filter(Boolean).join("\n");
       root.classList.toggle("wb-dock-ended", Object.keys(counts).every((status) => FINAL.includes(status)));

@@ -5,7 +5,7 @@ import { nameNode } from "../run_name.js";
 import { lineSample } from "../watch/samples.js";
 import { BY_KEY, shortPaths, whenText } from "./columns.js";
 import { isExperiment, shared, statText } from "./groups.js";
-import { countsOf, standingText } from "./standing.js";
+import { countsOf, statesText } from "./states.js";
 
 const EDITABLE = { tags: "tags", note: "note" };
 
@@ -23,7 +23,7 @@ export function newGroupLine(columns) {
   const box = el("input", { type: "checkbox", class: "lab-check", tabindex: "-1" });
   const open = el("button", { type: "button", class: "lab-mark lab-open", tabindex: "-1" });
   const cells = new Map(columns.map((column) => [column.key, newCell({ ...column, key: column.key === "name" ? "name" : "" })]));
-  cells.get("state")?.classList.add("lab-standing");
+  cells.get("state")?.classList.add("lab-state");
   const line = el("tr", { role: "row", tabindex: "-1", class: "lab-together" }, el("td", { role: "gridcell", class: "lab-pick" }, box, open), ...cells.values());
   return { line, box, open, cells, key: "" };
 }
@@ -98,13 +98,13 @@ export function fillGroup(entry, group, { selected, some, current, index, closed
     if (column.key === "name") {
       // The verdict first: what does not fit is cut from the end.
       const label = [group.label, group.brief, group.unlike].filter(Boolean).join(" · ");
-      const told = `${label} (${named ? standingText(countsOf(group.rows)) : group.standing})`;
+      const told = `${label} (${named ? statesText(countsOf(group.rows)) : group.counted})`;
       text(cell, `${closed ? "▸" : "▾"} ${named || !cells.has("state") ? told : label}`);
       cell.title = told;
     } else if (column.key === "state") {
       // Beside a name that may be cut: the mean in the same line is not of all that stand below it.
-      text(cell, named ? "" : group.standing);
-      cell.title = named ? "" : group.standing;
+      text(cell, named ? "" : group.counted);
+      cell.title = named ? "" : group.counted;
     } else if (column.mean) {
       const stat = group.stats.get(column.key);
       text(cell, statText(column, stat));

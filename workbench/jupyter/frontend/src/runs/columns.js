@@ -2,7 +2,7 @@
 
 import { heldout, partScore, queueText, shareDone, whole } from "../format.js";
 import { shown } from "./sheet.js";
-import { STATES } from "./standing.js";
+import { STATES } from "./states.js";
 
 /**
  * One column.

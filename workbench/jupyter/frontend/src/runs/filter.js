@@ -12,7 +12,7 @@
 import { experimentParts } from "../format.js";
 import { COLUMNS, titleOf } from "./columns.js";
 import { MOMENTS, STANDS, stretchOf } from "./moments.js";
-import { STATES } from "./standing.js";
+import { STATES } from "./states.js";
 
 export const EXAMPLE = "bert state:running tag:good lr>1e-3 -old";
 /** What can be searched, for people. */

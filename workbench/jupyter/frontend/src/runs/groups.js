@@ -5,7 +5,7 @@
 import { AMOUNT, columnOf, COLUMNS, knobText, ordered, pathOf, scoreKey, scoreNames, titleOf, UNIT } from "./columns.js";
 import { experimentTitle } from "../format.js";
 import { shown } from "./sheet.js";
-import { countsOf, countTexts, many } from "./standing.js";
+import { countsOf, countTexts, many } from "./states.js";
 
 /** Groups by everything that was asked, but for the seed. */
 export const BY_RECIPE = "recipe";
@@ -28,7 +28,7 @@ const NAMED_KNOBS = 3;
  * @param {string} by BY_RECIPE, or the key of a knob's column
  * @param {import("./filter.js").Knobs} knobs
  * @param {{key: string, direction: 1 | -1} | null} sort
- * @returns {{id: string, label: string, rows: object[], stats: Map<string, {mean: number, spread: number | null, count: number}>, standing: string, unlike: string}[]} `standing`: what `stats` are of; `unlike`: why they say little
+ * @returns {{id: string, label: string, rows: object[], stats: Map<string, {mean: number, spread: number | null, count: number}>, counted: string, unlike: string}[]} `counted`: what `stats` are of; `unlike`: why they say little
  */
 export function groupsOf(rows, by, knobs, sort = null) {
   const asked = knobs.asked.filter((path) => !NOT_ASKED.has(path));
@@ -38,7 +38,7 @@ export function groupsOf(rows, by, knobs, sort = null) {
   const key = (row) => (recipes ? (recipes.get(row.id) ?? row.id) : JSON.stringify([column.value(row), column.steered?.(row)?.from, column.text(row)]));
   const groups = [...held(rows, (row) => `group:${key(row)}`)].map(([id, members]) => {
     const counted = countedOf(members, asks, knobs);
-    return { id, rows: members, stats: statsOf(counted), standing: countedText(members, counted, recipes ? "seed" : "run"), unlike: budgetsText(counted, knobs) };
+    return { id, rows: members, stats: statsOf(counted), counted: countedText(members, counted, recipes ? "seed" : "run"), unlike: budgetsText(counted, knobs) };
   });
   // Those alone by which these groups differ: what all rows shown have in common tells none from another.
   const told = [...new Set(asked.map((path) => (path === UNIT ? AMOUNT : path)))];
@@ -157,7 +157,7 @@ function knobLabel(by, row, knobs) {
 function budgetsText(rows, knobs) {
   const budgets = rows.map(({ id }) => ["amount", "unit"].map((part) => knobs.value(`budget.${part}`, id)));
   const texts = [...new Set(ordered(budgets, ([amount]) => amount, 1).filter(([amount]) => amount !== null).map(([amount, unit]) => `${shown(amount)} ${unit}`))];
-  return texts.length < 2 ? "" : texts.length < 4 ? `unlike budgets: ${texts.join(", ")}` : `${texts.length} unlike budgets`;
+  return texts.length < 2 ? "" : texts.length < 4 ? `different budgets: ${texts.join(", ")}` : `${texts.length} different budgets`;
 }
 
 /** Lists of what has one key, by it. */

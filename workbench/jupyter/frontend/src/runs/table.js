@@ -7,7 +7,7 @@ import { fill, fillGroup, newGroupLine, newLine } from "./cells.js";
 import { lineWidth, PICK_WIDTH } from "./columns.js";
 import { isExperiment } from "./groups.js";
 import { between, scrollFor, visible } from "./rows.js";
-import { many } from "./standing.js";
+import { many } from "./states.js";
 
 const ROW_HEIGHT = 28;
 // The widest bar that scrolls the lines: the free column gives it room, or a second bar would come with it.

@@ -8,7 +8,7 @@ import { csvOf } from "./csv.js";
 import { lacking } from "./detail.js";
 import { download, fileName, whose } from "../download.js";
 import { el, rowsOf, say, segments, themeOf, watchTheme } from "../dom.js";
-import { loss, short, speedSpan, standing } from "../format.js";
+import { loss, short, speedSpan, progressText } from "../format.js";
 import { AXES, palette } from "../palette.js";
 import { roving } from "../roving.js";
 import { separator } from "../separator.js";
@@ -349,7 +349,7 @@ class Monitor {
     if (now - this.spokenAt < SPEAK_EVERY_MS || !this.runs.length) return;
     this.spokenAt = now;
     const parts = this.runs.map(
-      (run) => `${run.name}: ${run.status.status}, ${standing(run)}, loss ${loss(run.status.loss)}, ${short(run.status.tokens_per_second)} tokens per second (${speedSpan(run)})`,
+      (run) => `${run.name}: ${run.status.status}, ${progressText(run)}, loss ${loss(run.status.loss)}, ${short(run.status.tokens_per_second)} tokens per second (${speedSpan(run)})`,
     );
     say(this.spoken, parts.join(". "));
   }

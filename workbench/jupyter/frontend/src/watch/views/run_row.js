@@ -1,7 +1,7 @@
 // One run in one line: its line in the plots, state, latest numbers, and the buttons that reach it.
 
 import { el, say } from "../../dom.js";
-import { clock, duration, heldout, loss, partScore, queueText, secondsLeft, shareDone, short, speedSpan, standing, took, whyNotResumed } from "../../format.js";
+import { clock, duration, heldout, loss, partScore, queueText, secondsLeft, shareDone, short, speedSpan, progressText, took, whyNotResumed } from "../../format.js";
 import { LEARNED_BRIEFLY } from "../../palette.js";
 import { answerInWords, ASKABLE } from "../../steering.js";
 import { icon } from "../icons.js";
@@ -81,8 +81,8 @@ export class RunRow {
     // Before the first step there is nothing to count: what one waits for has the room.
     const begins = status.status === "starting" && Boolean(status.message);
     this.told.classList.toggle("wb-begins", begins);
-    say(this.place, begins ? "" : queueText(status) || standing(run));
-    this.bar.setAttribute("aria-valuetext", `${standing(run)}, ${shareDone(share)}`);
+    say(this.place, begins ? "" : queueText(status) || progressText(run));
+    this.bar.setAttribute("aria-valuetext", `${progressText(run)}, ${shareDone(share)}`);
     this.#numbers(run);
     this.#message(run, scene);
     this.#offer(run);
@@ -132,7 +132,7 @@ export class RunRow {
     // Of one that waits there is room for its place alone.
     say(this.message, queueText(status) ? "" : text);
     // Where there is little room both are cut short.
-    const whole = [standing(run), text].filter(Boolean).join(" · ");
+    const whole = [progressText(run), text].filter(Boolean).join(" · ");
     if (this.told.title !== whole) this.told.title = whole;
     this.message.classList.toggle("wb-bad", Boolean(status.error && run.final));
   }

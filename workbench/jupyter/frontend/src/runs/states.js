@@ -18,7 +18,7 @@ export function countTexts(counts) {
 }
 
 /** How several runs stand: "8 runs: 1 running, 7 finished"; "8 runs, finished" where all do. */
-export function standingText(counts) {
+export function statesText(counts) {
   const told = Object.keys(counts);
   const runs = many(told.reduce((sum, status) => sum + counts[status], 0), "run");
   return told.length === 1 ? `${runs}, ${told[0]}` : `${runs}: ${countTexts(counts).join(", ")}`;
