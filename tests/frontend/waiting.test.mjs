@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { waitingNames, waitsOf } from "../../workbench/jupyter/frontend/src/watch/views/waiting.js";
+import { sendingOf, waitingNames, waitsOf } from "../../workbench/jupyter/frontend/src/watch/views/waiting.js";
 
 const colours = { run: (place) => `c${place}`, dash: () => [] };
 
@@ -26,4 +26,10 @@ test("the one that all others wait for is the slowest", () => {
     "process 2 waits 10 ms",
   ]);
   assert.deepEqual(told({ "waiting_ms/0": [0, 0] }), ["process 0 waits 0 ms"]);
+});
+
+test("what is sent stands beside the step that it takes a share of", () => {
+  const run = (values) => ({ line: (name) => (values[name] === undefined ? null : { y: [values[name]] }) });
+  assert.equal(sendingOf(run({ sent_mib: 3, waited_ms: 12, step_ms: 100 })), "each sends 3 MiB in a step; the first waits 12 ms for it, 12.0% of the step");
+  assert.equal(sendingOf(run({ sent_mib: 3 })), "");
 });

@@ -16,9 +16,10 @@ export function tag(name, attributes, inside = "") {
   return `<${name}${written.join("")}>${inside}</${name}>`;
 }
 
-/** Pixels that a sample takes. */
-export function sampleWidth({ ramp }) {
-  return ramp ? 96 : 24;
+/** Pixels that a sample takes; words alone have none. */
+export function sampleWidth({ ramp, line, ink }) {
+  if (ramp) return 96;
+  return line || ink ? 24 : 0;
 }
 
 /** Markup of what an entry of a legend looks like, from `x` on and about the height `y`. */
@@ -35,6 +36,7 @@ export function sample({ x, line, ink, ramp }, y) {
       )
       .join("");
   }
+  if (!line) return "";
   if (line.ring) return tag("circle", { cx: x + 12, cy: y, r: 3.4, fill: line.whole ? line.stroke : "none", stroke: line.stroke, "stroke-width": 1.8 });
   if (line.fill) return tag("rect", { x: x + 3, y: y - 5, width: 18, height: 10, fill: line.fill });
   return tag("line", { x1: x, x2: x + 24, y1: y, y2: y, stroke: line.stroke, "stroke-width": line.width ?? 2, "stroke-dasharray": (line.dash ?? []).join(" ") });
@@ -48,7 +50,7 @@ export function lineSample(line) {
 /** A sample as an element. */
 export function sampleOf(item) {
   if (item.ramp) return el("span", { class: "wb-ramp", style: `background-image: linear-gradient(90deg, ${item.ramp.join(", ")})` });
-  const [left, width, height] = item.ink ? [3, 18, 14] : [0, 24, 10];
+  const [left, width, height] = item.ink ? [3, 18, 14] : [0, sampleWidth(item), 10];
   const look = { xmlns: "http://www.w3.org/2000/svg", class: "wb-sample", width, height, viewBox: `${left} 0 ${width} ${height}`, "aria-hidden": "true" };
   const markup = tag("svg", look, sample({ x: 0, ...item }, height / 2));
   return document.importNode(new DOMParser().parseFromString(markup, "image/svg+xml").documentElement, true);

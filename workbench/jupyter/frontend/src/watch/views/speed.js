@@ -6,7 +6,7 @@ import { axisTitle, faded, faint, helpOf, SMOOTHING, SPEED_SECONDS, STEP_PARTS }
 import { interpolate } from "../series.js";
 import { CurvesView } from "./curves_view.js";
 import { latest, named, ofRun, recentSpeeds, smoothed } from "./pictures.js";
-import { medianOf, waitingNames, waitsOf } from "./waiting.js";
+import { medianOf, SENDING, sendingOf, waitingNames, waitsOf } from "./waiting.js";
 
 const MODES = [
   ["rate", "tokens/s, MFU"],
@@ -52,7 +52,7 @@ export class SpeedView extends CurvesView {
   }
 
   get names() {
-    return this.mode === "ranks" ? this.waiting : NAMES[this.mode];
+    return this.mode === "ranks" ? this.waiting.concat(this.waiting.length ? SENDING : []) : NAMES[this.mode];
   }
 
   draw(scene) {
@@ -112,7 +112,9 @@ export class SpeedView extends CurvesView {
       return this.panel.setLegend(drawn.map((line) => ({ line: { fill: line.fill }, text: `${line.name} ${short(line.median)} ms`, help: helpOf(`${line.name}_ms`) })));
     }
     if (this.mode === "ranks") {
-      return this.panel.setLegend(this.lines.map((line) => ({ line: { stroke: line.stroke, dash: line.dash, width: 1.8 }, text: line.told, help: WAITING_HELP })));
+      const items = this.lines.map((line) => ({ line: { stroke: line.stroke, dash: line.dash, width: 1.8 }, text: line.told, help: WAITING_HELP }));
+      const sending = this.shown.map(sendingOf).filter(Boolean);
+      return this.panel.setLegend([...items, ...sending.map((text) => ({ text, help: helpOf("sent_mib") }))]);
     }
     if (this.mode === "memory") return this.panel.setLegend([{ line: { stroke, width: 1.8 }, text: "peak memory so far (GiB)", help: helpOf("memory_gib") }]);
     const items = [

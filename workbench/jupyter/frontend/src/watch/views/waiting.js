@@ -1,10 +1,11 @@
 // What each process of a run waited for the others: names, lines, and who of them is named.
 
-import { short } from "../../format.js";
+import { percent, short } from "../../format.js";
 import { SMOOTHING } from "../../palette.js";
 import { smoothed } from "./pictures.js";
 
 const WAITING = "waiting_ms/";
+export const SENDING = ["sent_mib", "waited_ms", "step_ms"];
 
 /** Names of what a run says of each of its processes, by number; none where one trains alone. */
 export function waitingNames(run) {
@@ -23,6 +24,13 @@ export function waitsOf(run, x, colours) {
     const word = lines.length < 2 || by[0].median === by.at(-1).median ? "" : line === by[0] ? ", the slowest" : line === by.at(-1) ? ", the fastest" : "";
     return { ...line, told: `${line.name} waits ${short(line.median)} ms${word}` };
   });
+}
+
+/** What each process sends in a step, and how much of the step the first one waits for it; "" before it is known. */
+export function sendingOf(run) {
+  const [sent, waited, step] = SENDING.map((name) => medianOf(run.line(name, "step")?.y ?? []));
+  if (!Number.isFinite(sent + waited)) return "";
+  return `each sends ${short(sent)} MiB in a step; the first waits ${short(waited)} ms for it${step > 0 ? `, ${percent(waited / step)} of the step` : ""}`;
 }
 
 export function medianOf(values) {
