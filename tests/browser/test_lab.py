@@ -223,6 +223,18 @@ def test_where_it_runs_is_a_row_that_says_what_speaks_against_it(page: Page, ser
     expect(page.locator(".wb-run")).to_be_visible(timeout=60_000)
     run = runs(server.runs)[0]
     assert read_object(run.folder.launched)["knobs"] == {"processes": 2, "oversubscribe": True}
+    run.stop()
+
+
+@pytest.mark.extended
+def test_the_speed_panel_shows_which_process_waits(page: Page, server: Server, corpus: Path) -> None:
+    open_lab(page, server, corpus)
+    page.get_by_label("preset", exact=True).select_option("pocket")
+    place = page.locator(".lab-compose").get_by_label("where it runs", exact=True)
+    place.fill("local:processes=2,oversubscribe=true")
+    place.press("Tab")
+    page.locator(".lab-compose").get_by_role("button", name="Launch").click()
+    expect(page.locator(".wb-run")).to_be_visible(timeout=60_000)
     shown = page.get_by_label("What the speed panel shows")
     expect(shown.locator("option[value=ranks]")).to_be_attached(timeout=120_000)
     shown.select_option("ranks")
@@ -231,4 +243,4 @@ def test_where_it_runs_is_a_row_that_says_what_speaks_against_it(page: Page, ser
         expect(legend).to_contain_text(re.compile(rf"process {process} waits [\d.]+ ms"))
     legend.scroll_into_view_if_needed()
     page.locator(".wb-panel-speed").screenshot(path=RESULTS / "lab-ranks.png")
-    run.stop()
+    runs(server.runs)[0].stop()

@@ -160,7 +160,7 @@ def _check_value(value: Any) -> None:
 
 @contextmanager
 def quiet(model: nn.Module) -> Iterator[None]:
-    """While entered, the model evaluates without gradients; afterwards each of its modules is in the mode it was in."""
+    """Let the model evaluate without gradients while entered; each module is in its own mode afterwards."""
     modes = [(module, module.training) for module in model.modules()]
     try:
         with torch.no_grad():

@@ -1,1 +1,1 @@
-"""Which knobs of the native engine suit a recipe on a device: trials, and what follows from them."""
+"""Find knobs of the native engine that suit a recipe on a device: trials, and decisions from them."""

@@ -32,7 +32,7 @@ def load(*modules: str) -> None:
 
 
 def process_began() -> float:
-    """When this process began, in seconds of :func:`time.monotonic`."""
+    """Return the time at which this process began, in seconds of :func:`time.monotonic`."""
     import psutil
 
     started = psutil.Process().create_time()

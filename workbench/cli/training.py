@@ -106,7 +106,7 @@ def launch(options: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _held() -> Iterator[None]:
-    """While this process loads torch to read the recipe, the trainer does on another core."""
+    """Let the trainer load torch on another core while this process loads it to read the recipe."""
     ours = fork_server.hold()
     try:
         yield

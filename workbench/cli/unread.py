@@ -43,7 +43,7 @@ class Droppable:
 
 @contextlib.contextmanager
 def outliving_readers() -> Iterator[None]:
-    """While this lasts, stdout and stderr are :class:`Droppable`.
+    """Make stdout and stderr :class:`Droppable` while this lasts.
 
     Ctrl-C goes to the reader of a pipe as well. Who trains must stop with a checkpoint all the same, and not end at its
     next line of output.

@@ -272,7 +272,7 @@ class Run(Awaited["Result"]):
 
     @property
     def origin(self) -> Origin | None:
-        """Which run and checkpoint this one was forked from; None for one that began at its own step 0."""
+        """Return the run and checkpoint that this one was forked from; None for one that began at its own step 0."""
         return origin_now(self.folder)
 
     def ask(

@@ -97,7 +97,7 @@ def measured_again(mode: Mode, say: Callable[[str], None]) -> Rates:
 
 @contextlib.contextmanager
 def _alone(say: Callable[[str], None], poll: Callable[[], None]) -> Iterator[None]:
-    """While this lasts no other process measures: two at once would take each other's time."""
+    """Let no other process measure while this lasts: two at once would take each other's time."""
     folder = cache_folder() / FOLDER
     with contextlib.ExitStack() as held:
         # Where nothing can be written, nothing is remembered either.

@@ -22,7 +22,7 @@ class Reading(NamedTuple):
 
 
 class Stopwatch(TorchDispatchMode):
-    """While it is on, every operation on real tensors is timed by itself, where it stands: with the caches as they are.
+    """Time every operation on real tensors by itself while it is on, with the caches as they are.
 
     Args:
         clock: seconds, as a thread of one processor counts them or as the wall does.

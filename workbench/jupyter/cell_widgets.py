@@ -1,4 +1,4 @@
-"""Which of our widgets each cell shows: run again, a cell takes its old ones away, with their threads and memory.
+"""Know the widgets that each cell shows: run again, a cell takes its old ones away, with their threads and memory.
 
 ipywidgets keeps every widget until it is closed, and nobody closes what a cell showed an hour ago: after twenty runs of
 ``run.watch()`` twenty threads would follow the run and twenty models would be drawn from in the page.

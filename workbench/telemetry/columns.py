@@ -13,7 +13,7 @@ from workbench.base.json_lines import Record, number
 # Shape legend: N records.
 
 CLOCK = ("step", "seconds", "tokens", "flops")
-"""When a record was written, in each unit that a page has an axis for."""
+"""The place of a record, in each unit that a page has an axis for."""
 _NO_VALUES = frozenset(("seq", *CLOCK))
 
 

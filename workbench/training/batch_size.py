@@ -35,7 +35,7 @@ def step_shape(rows: float, length: int, longest: int, limit: int | None) -> Ste
 
 
 class BatchSize:
-    """Which batch each coming step takes, by the schedules and by the recipe's batch rule.
+    """Give the batch of each coming step, by the schedules and by the recipe's batch rule.
 
     Args:
         state: what :meth:`state` was at the step to go on from; None for the beginning.

@@ -159,7 +159,7 @@ class Status:
 
 
 def _inodes(folder: RunFolder) -> tuple[tuple[int, int] | None, ...]:
-    """Which folder, and which lock in it, stand at a run's path now: other ones have other numbers, missing ones none.
+    """Return the inodes of the folder at a run's path and of its lock, None for a missing one.
 
     The lock too: while a folder is being deleted file by file, its path alone proves nothing.
     """

@@ -307,7 +307,7 @@ class _Residual:
 
 @contextmanager
 def _watched(layer: nn.Module, say: Callable[[Tensor], None]) -> Iterator[None]:
-    """While entered, tells the entropy of the attention weights that any part of ``layer`` returns."""
+    """Tell, while entered, the entropy of the attention weights that any part of ``layer`` returns."""
 
     def look(module: nn.Module, args: Any, out: Any) -> None:
         for part in out if isinstance(out, tuple) else ():

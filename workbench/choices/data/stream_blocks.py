@@ -24,7 +24,7 @@ PLACES_FILE = "places.json"
 
 
 class Number(NamedTuple):
-    """Which document: of which pass over the stream, from 0, and its number in that pass."""
+    """A document by the pass over the stream, from 0, and its number in that pass."""
 
     passes: int
     document: int

@@ -1,4 +1,4 @@
-"""Which implementation of attention is fastest: measured in a layer of the recipe's own architecture.
+"""Find the fastest implementation of attention, measured in a layer of the recipe's own architecture.
 
 Not by itself: between contiguous tensors sdpa won on an AMD EPYC in cases in which whole runs were 1.2 to 1.35 times as
 fast with plain, whose softmax is compiled into its neighbours (LOG.md, 2026-11-22).

@@ -1,4 +1,4 @@
-"""Which positions are labelled and what stands there: a pure function of (seed, sample index, position).
+"""Choose labelled positions and what stands there: a pure function of (seed, sample index, position).
 
 No generator and no state: an integer hash gives every position its random bits, so any number of ranks, any size of
 micro-batch, a CPU or a GPU, a fresh or a resumed run corrupt a sample in exactly the same way.

@@ -10,7 +10,7 @@ from workbench.choices.data.tokens import Vocabulary
 
 
 def predictable(vocabulary: Vocabulary, *, causal: bool) -> np.ndarray:
-    """Which ids can be asked for, bool of shape (V,): the ordinary ones, for causal models also a document's end."""
+    """Return the ids that can be asked for, bool (V,): the ordinary ones, for causal models also a document's end."""
     legal_V = np.arange(vocabulary.size) < vocabulary.used
     legal_V[list(vocabulary.special)] = False
     if causal:

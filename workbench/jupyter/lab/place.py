@@ -1,4 +1,4 @@
-"""Where the next launch runs: this machine, several processes of it, or a cluster; refusals appear at once."""
+"""Choose where the next launch runs: this machine, several processes of it, or a cluster; refusals appear at once."""
 
 from __future__ import annotations
 
