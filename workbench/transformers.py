@@ -93,7 +93,7 @@ class WorkbenchConfig(PreTrainedConfig):
     def of(
         cls, architecture: Architecture, vocabulary: Vocabulary, length: int, layers: int, causal: bool
     ) -> WorkbenchConfig:
-        """The configuration of a model as trained: rows (B, T) of at most ``length``, the layers that exist."""
+        """Return the configuration of a model as trained: rows (B, T) of at most ``length``, the layers that exist."""
         fields = {**architecture.model_dump(mode="json"), "layers": layers}
         return cls(
             fields, vocabulary.size, vocabulary.used, length, causal, vocabulary.unk, pad_token_id=vocabulary.pad,
@@ -102,7 +102,7 @@ class WorkbenchConfig(PreTrainedConfig):
         )  # fmt: skip
 
     def choice(self) -> Architecture:
-        """The architecture's choice, checked: blocks are (B, T, D) -> (B, T, D).
+        """Return the architecture's choice, checked: blocks are (B, T, D) -> (B, T, D).
 
         Raises:
             RecipeError: this version of the workbench has no such architecture, or not with these knobs.
@@ -114,7 +114,7 @@ class WorkbenchConfig(PreTrainedConfig):
         return found
 
     def vocabulary(self) -> Vocabulary:
-        """Size V and special ids."""
+        """Return size V and special ids."""
         ids = (self.cls_token_id, self.sep_token_id, self.mask_token_id, self.pad_token_id, self.unk_token_id)
         return Vocabulary(self.vocab_size, self.used_ids, *(0 if number is None else number for number in ids))
 
@@ -173,7 +173,7 @@ class WorkbenchPreTrainedModel(PreTrainedModel):
                 table.copy_(self._tables[name])
 
     def get_input_embeddings(self) -> nn.Module:
-        """The token embedding, (V, D)."""
+        """Return the token embedding, (V, D)."""
         return self.backbone.embedding
 
     def set_input_embeddings(self, value: nn.Module) -> None:
@@ -185,7 +185,7 @@ class WorkbenchPreTrainedModel(PreTrainedModel):
         raise RecipeError("an exported model keeps its vocabulary; train with the tokenizer that you want")
 
     def _states(self, input_ids: Tensor, attention_mask: Tensor | None, position_ids: Tensor | None) -> Tensor:
-        """Hidden states (B, T, D); padding sees and is seen by padding only."""
+        """Return hidden states (B, T, D); padding sees and is seen by padding only."""
         real_BT = torch.ones_like(input_ids) if attention_mask is None else attention_mask.long()
         if position_ids is None:
             # Positions count real tokens, so that padding on the left moves nothing.
@@ -220,7 +220,7 @@ class WorkbenchModel(WorkbenchPreTrainedModel):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, position_ids: Tensor | None = None, **_: Any
     ) -> outputs.BaseModelOutput:
-        """Ids (B, T) -> ``last_hidden_state`` (B, T, D); ``attention_mask`` (B, T) is 0 at padding."""
+        """Return ids (B, T) -> ``last_hidden_state`` (B, T, D); ``attention_mask`` (B, T) is 0 at padding."""
         return outputs.BaseModelOutput(last_hidden_state=self._states(input_ids, attention_mask, position_ids))
 
 
@@ -234,7 +234,7 @@ class _Labelled(WorkbenchPreTrainedModel):
         self, input_ids: Tensor, attention_mask: Tensor | None = None, position_ids: Tensor | None = None,
         labels: Tensor | None = None, **options: Any,
     ) -> Any:  # fmt: skip
-        """``logits`` of the class's shape, and the mean ``loss`` in nats over ``labels`` that are not -100.
+        """Return ``logits`` of the class's shape, and the mean ``loss`` in nats over ``labels`` that are not -100.
 
         Args:
             input_ids, attention_mask, position_ids: (B, T); the mask is 0 at padding.
@@ -276,7 +276,7 @@ class WorkbenchForCausalLM(_Labelled, GenerationMixin):
         self, input_ids: Tensor, attention_mask: Tensor | None = None, position_ids: Tensor | None = None,
         labels: Tensor | None = None, logits_to_keep: int = 0, **options: Any,
     ) -> Any:  # fmt: skip
-        """Logits (B, T, V), of the last ``logits_to_keep`` positions if not 0.
+        """Return logits (B, T, V), of the last ``logits_to_keep`` positions if not 0.
 
         Args:
             labels: (B, T), usually the ids themselves: they are shifted here; -100 is left out.
@@ -287,7 +287,7 @@ class WorkbenchForCausalLM(_Labelled, GenerationMixin):
     def prepare_inputs_for_generation(  # type: ignore[override]
         self, input_ids: Tensor, attention_mask: Tensor | None = None, **ignored: Any
     ) -> dict[str, Any]:
-        """The whole row so far, (B, T), cut to the longest that the model takes."""
+        """Return the whole row so far, (B, T), cut to the longest that the model takes."""
         longest = self.config.max_position_embeddings
         mask = None if attention_mask is None else attention_mask[:, -longest:]
         return {"input_ids": input_ids[:, -longest:], "attention_mask": mask}
@@ -357,7 +357,7 @@ class WorkbenchForQuestionAnswering(_WithClassifier):
         self, input_ids: Tensor, attention_mask: Tensor | None = None, position_ids: Tensor | None = None,
         start_positions: Tensor | None = None, end_positions: Tensor | None = None, **options: Any,
     ) -> outputs.QuestionAnsweringModelOutput:  # fmt: skip
-        """Scores (B, T) twice, and the mean of the two losses; positions (B,) beyond the row are left out."""
+        """Return scores (B, T) twice, and the mean of the two losses; positions (B,) beyond the row are left out."""
         start_BT, end_BT = self._scores(self._states(input_ids, attention_mask, position_ids), None).unbind(-1)
         places = {"start_positions": start_positions, "end_positions": end_positions}
         loss = self.loss_function(start_BT.float(), end_BT.float(), **places, **options)
@@ -367,7 +367,7 @@ class WorkbenchForQuestionAnswering(_WithClassifier):
 def wrapped(
     config: WorkbenchConfig, backbone: nn.Module, head: nn.Module | None
 ) -> WorkbenchModel | WorkbenchForMaskedLM | WorkbenchForCausalLM | WorkbenchForPreTraining:
-    """A transformers model with copies of these weights, on the CPU in eval mode; logits are the same.
+    """Return a transformers model with copies of these weights, on the CPU in eval mode; logits are the same.
 
     Args:
         config: from :meth:`WorkbenchConfig.of`; its layers are the first of the backbone's.

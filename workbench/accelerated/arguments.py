@@ -94,7 +94,7 @@ def check_choices(choices: Mapping[str, Any], others: Iterable[str] = ()) -> Non
 
 
 def optimizer_of(value: Any) -> Any:
-    """The optimizer that was named; without a kind torch's AdamW, which the user's own loop most likely had."""
+    """Return the optimizer that was named; without a kind torch's AdamW, which the user's own loop most likely had."""
     return {"kind": PLAIN_OPTIMIZER, **value} if isinstance(value, Mapping) else value
 
 
@@ -108,7 +108,7 @@ def depth_of(value: Any) -> Any:
 
 
 def execution_of(value: Any) -> Any:
-    """The execution that was named, float32 and not compiled where nothing is said of that.
+    """Return the execution that was named, float32 and not compiled where nothing is said of that.
 
     Raises:
         RecipeError: there is none such, or a knob is set that means nothing for a user's model.
@@ -138,7 +138,7 @@ def _resolved(axis: str, value: Any) -> Any:
 
 
 def budget_of(budget: str | Mapping[str, Any], loader: Iterable[Any]) -> str | Mapping[str, Any]:
-    """The budget in units of recipes: epochs become steps.
+    """Return the budget in units of recipes: epochs become steps.
 
     Raises:
         RecipeError: it is no positive number and a unit, or counts epochs of a loader without a length.

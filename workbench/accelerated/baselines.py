@@ -16,14 +16,16 @@ MOST_BATCHES = 200
 
 
 def vocabulary_of(model: nn.Module) -> int | None:
-    """Rows of a language model's output matrix, as models of transformers tell; None of any other model."""
+    """Return rows of a language model's output matrix, as models of transformers tell; None of any other model."""
     found = getattr(model, "get_output_embeddings", lambda: None)()
     weight = getattr(found, "weight", None)
     return len(weight) if isinstance(weight, Tensor) else None
 
 
 def unigram_baseline(model: nn.Module, loader: Iterable[Any], heldout: Iterable[Any], seed: int) -> float | None:
-    """Nats per held-out token of the training labels' frequencies, add-one; None where no tokens are predicted."""
+    """Return nats per held-out token of the training labels' frequencies, add-one; None where no tokens are
+    predicted.
+    """
     size = vocabulary_of(model)
     if size is None:
         return None

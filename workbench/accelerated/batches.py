@@ -48,12 +48,12 @@ class OwnBatch:
         return cls(content, rows, tokens_of(content) or rows, max(1, count))
 
     def to(self, device: torch.device) -> OwnBatch:
-        """The same on ``device``."""
+        """Return the same on ``device``."""
         moved = mapped(self.content, lambda tensor: tensor.to(device, non_blocking=True))
         return OwnBatch(moved, self.rows, self.tokens, self.count)
 
     def parts(self, rows: int) -> list[OwnBatch]:
-        """Micro-batches of at most so many rows."""
+        """Return micro-batches of at most so many rows."""
         if rows >= self.rows:
             return [self]
         cuts = (slice(first, first + rows) for first in range(0, self.rows, rows))
@@ -65,7 +65,7 @@ class OwnBatch:
 
 
 def mapped(content: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """``content`` with every tensor in its mappings, lists and tuples changed."""
+    """Return ``content`` with every tensor in its mappings, lists and tuples changed."""
     if isinstance(content, Tensor):
         return change(content)
     if isinstance(content, Mapping):
@@ -78,7 +78,7 @@ def mapped(content: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 
 def rows_of(content: Any) -> int:
-    """Length of the first axis of the first tensor that has one; 1 where none has."""
+    """Return length of the first axis of the first tensor that has one; 1 where none has."""
     sizes: list[int] = []
 
     def look(tensor: Tensor) -> Tensor:
@@ -90,7 +90,7 @@ def rows_of(content: Any) -> int:
 
 
 def tensors_of(content: Any) -> dict[str, Tensor]:
-    """The tensors of a batch, by the names or places at which they stand."""
+    """Return the tensors of a batch, by the names or places at which they stand."""
     if isinstance(content, Tensor):
         return {"": content}
     named = content.items() if isinstance(content, Mapping) else ()
@@ -108,7 +108,7 @@ def many_rows(content: Any) -> bool:
 
 
 def described(content: Any) -> str:
-    """A batch in words: its type, and of each tensor the shape, and the range where it holds whole numbers.
+    """Return a batch in words: its type, and of each tensor the shape, and the range where it holds whole numbers.
 
     Example:
         >>> described({"labels": torch.tensor([[3, 9]])})
@@ -123,7 +123,7 @@ def described(content: Any) -> str:
 
 
 def tokens_of(content: Any) -> int | None:
-    """Tokens of ``input_ids`` (B, T) that ``attention_mask`` does not call padding; None without any."""
+    """Return tokens of ``input_ids`` (B, T) that ``attention_mask`` does not call padding; None without any."""
     ids = content.get("input_ids") if isinstance(content, Mapping) else None
     if not isinstance(ids, Tensor):
         return None
@@ -132,7 +132,7 @@ def tokens_of(content: Any) -> int | None:
 
 
 def predicted_tokens(content: Any) -> Tensor | None:
-    """Labels of a batch, flat, where they are tokens of its ``input_ids`` (B, T); None where they are not.
+    """Return labels of a batch, flat, where they are tokens of its ``input_ids`` (B, T); None where they are not.
 
     Labels that repeat the ids are a causal model's, which is not asked for the first token of a row.
     """
@@ -145,7 +145,7 @@ def predicted_tokens(content: Any) -> Tensor | None:
 
 
 def length_of(loader: Any) -> int | None:
-    """Batches of an epoch; None where the loader does not say."""
+    """Return batches of an epoch; None where the loader does not say."""
     try:
         return len(loader)
     # A DataLoader has a length in any case, and says so of a dataset that has none.
@@ -170,7 +170,7 @@ def check_loader(loader: Any, what: str) -> None:
 
 
 def epoch_of(loader: Any, seed: int, epoch: int, read: int = 0) -> Iterator[Any]:
-    """One pass over a loader in an order that (seed, epoch) decides, as far as torch's generators decide it.
+    """Yield one pass over a loader in an order that (seed, epoch) decides, as far as torch's generators decide it.
 
     Args:
         read: batches at its beginning that are passed over.
@@ -200,7 +200,7 @@ def epoch_of(loader: Any, seed: int, epoch: int, read: int = 0) -> Iterator[Any]
 
 
 def first_of(loader: Any, what: str) -> Any:
-    """The first batch of a loader.
+    """Return the first batch of a loader.
 
     Args:
         what: the argument that it was, for the message.
@@ -236,7 +236,8 @@ class OwnSteps:
         self._batches: Iterator[Any] | None = None
 
     def next(self, tokens: int, shape: StepShape) -> StepBatch:
-        """The next batch, cut into micro-batches of ``shape.part_rows``; how many rows it has, the loader decides.
+        """Return the next batch, cut into micro-batches of ``shape.part_rows``; how many rows it has, the loader
+        decides.
 
         Raises:
             DataError: the loader is empty, or shorter than it was when a checkpoint was made.
@@ -254,7 +255,7 @@ class OwnSteps:
         return StepBatch(batch.parts(shape.part_rows) if shape.part_rows < shape.rows else [batch], batch.tokens)
 
     def state(self) -> dict[str, Any]:
-        """Epoch, and batches read of it."""
+        """Return epoch, and batches read of it."""
         return {"epoch": self._epoch, "read": self._read}
 
     def close(self) -> None:

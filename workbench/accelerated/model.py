@@ -26,7 +26,7 @@ _LOSS = (
 
 
 def loss_of_model(model: nn.Module, batch: Any) -> Tensor:
-    """The loss that a model of transformers returns beside its logits, 0-d.
+    """Return the loss that a model of transformers returns beside its logits, 0-d.
 
     Raises:
         RecipeError: batches have no names, or the model returns no loss.
@@ -120,7 +120,7 @@ def look_at(
 def _first_loss(
     model: nn.Module, loss: LossFunction, loader: Iterable[Any], what: str, watched: Watched | None = None
 ) -> OwnBatch:
-    """The first batch of a loader, once its loss was computed and is one that trains.
+    """Return the first batch of a loader, once its loss was computed and is one that trains.
 
     Args:
         what: the argument that the loader was, for messages.

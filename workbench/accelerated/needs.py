@@ -156,7 +156,7 @@ def _failure(model: nn.Module, loss: LossFunction, layers: list[nn.Module], look
 
 
 def _unscaled(model: nn.Module, loss: LossFunction, layers: list[nn.Module], look: Look) -> str:
-    """Class of a layer whose branches cannot be scaled; empty where all can."""
+    """Return class of a layer whose branches cannot be scaled; empty where all can."""
     backbone = OwnBackbone(model, layers)
     backbone.attach()
     try:

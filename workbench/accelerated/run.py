@@ -201,7 +201,7 @@ class AcceleratedRun(Run):
             raise
 
     def outcome(self) -> Result:
-        """The result of a run that ended; the weights are in the model then. Raises as :meth:`Run.outcome`."""
+        """Return the result of a run that ended; the weights are in the model then. Raises as :meth:`Run.outcome`."""
         if self.status in FINAL:
             self._done.wait()
         try:
@@ -295,7 +295,7 @@ def _check_free(model: nn.Module) -> None:
 
 
 def _again(run: AcceleratedRun) -> AcceleratedRun:
-    """One more attempt of a run that ended."""
+    """Return one more attempt of a run that ended."""
     return run._start(run.recipe, begin(run.folder, attempt=run.state.attempt + 1), resume=True)
 
 

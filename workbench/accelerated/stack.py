@@ -16,7 +16,7 @@ from workbench.choices.depth.plan import LayerPlan
 
 
 def stack_named(model: nn.Module, path: str) -> nn.Module:
-    """The list of layers that somebody named.
+    """Return the list of layers that somebody named.
 
     Raises:
         RecipeError: the model has no such module, or it is no list of modules with weights.

@@ -53,7 +53,7 @@ class OwnAssembled(Assembled):
         return OwnSteps(self.loader, self.seed, position)
 
     def rehearsal(self, shape: StepShape) -> OwnBatch:
-        """The first batch, cut to a micro-batch."""
+        """Return the first batch, cut to a micro-batch."""
         return self.look.batch.parts(shape.part_rows)[0]
 
     def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], counts: Mapping[str, int]) -> float:
@@ -100,7 +100,7 @@ class OwnTask:
         """Nothing: the data are there."""
 
     def assemble(self, engine: Engine) -> OwnAssembled:
-        """The model where it is trained, with its layers under a plan, and an optimizer."""
+        """Return the model where it is trained, with its layers under a plan, and an optimizer."""
         # The model brings its own; none of ours is measured for it.
         engine.attentions = ("own",)
         engine.start()
@@ -116,7 +116,9 @@ class OwnTask:
         return self._assembled
 
     def references(self, say: Say) -> dict[str, Any]:
-        """A score of its own kind; with the baseline of word frequencies where the model's own loss predicts tokens."""
+        """Return a score of its own kind; with the baseline of word frequencies where the model's own loss predicts
+        tokens.
+        """
         baseline = None
         if self._heldout is not None and self._training.loss is loss_of_model:
             baseline = unigram_baseline(self._model, self._loader, self._heldout, self._recipe.seed)
@@ -128,7 +130,8 @@ class OwnTask:
         }
 
     def evaluate(self, recipe: Recipe, *, final: bool) -> Evaluation:
-        """Mean loss over the held-out loader, all layers that exist running; during training over an eighth of it.
+        """Return mean loss over the held-out loader, all layers that exist running; during training over an eighth of
+        it.
 
         Raises:
             DataError: it gives no batch any more.

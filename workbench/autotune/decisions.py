@@ -68,7 +68,9 @@ class _Sheet:
             self.rows.append(Trial(candidate.knob, _shown(candidate.value), time, counted, False, why))
 
     def try_together(self, knobs: Knobs, limit: float, gib: float | None = None) -> float | None:
-        """Their time as a multiple of the defaults'; None above ``limit``, or where there is no time to find it."""
+        """Return their time as a multiple of the defaults'; None above ``limit``, or where there is no time to find
+        it.
+        """
         if self.trials.seconds_left < self.trials.least_seconds:
             return None
         time, why = self._time(knobs, self.trials.seconds_left)
@@ -80,7 +82,7 @@ class _Sheet:
         return time if within else None
 
     def taken(self, knobs: Knobs, why: str, why_not: Callable[[Trial], str]) -> tuple[Trial, ...]:
-        """The rows, those of ``knobs`` marked."""
+        """Return the rows, those of ``knobs`` marked."""
         rows = []
         for row in self.rows:
             taken = row.taken or (row.knob in knobs and _shown(knobs[row.knob]) == row.value)
@@ -107,7 +109,7 @@ def plan_of(trials: Trials) -> Plan:
 
 
 def fastest_plan(trials: Trials) -> Plan:
-    """The knobs that save time, each by itself and all together."""
+    """Return the knobs that save time, each by itself and all together."""
     sheet = _Sheet(trials)
     sheet.try_alone(_for_speed(trials))
     best: dict[str, Candidate] = {}
@@ -132,7 +134,7 @@ def fastest_plan(trials: Trials) -> Plan:
 
 
 def leanest_plan(trials: Trials, limit: float) -> Plan:
-    """The knobs with the least memory whose step stays within ``limit``, a multiple of the defaults'."""
+    """Return the knobs with the least memory whose step stays within ``limit``, a multiple of the defaults'."""
     gib, sheet = _counted(trials), _Sheet(trials, COMPILED_SHARE)
     sheet.try_alone(_for_memory(trials), gib)
     offered: list[list[Candidate | None]] = [
@@ -180,7 +182,7 @@ def _for_memory(trials: Trials) -> Iterator[Candidate]:
 
 
 def _micro_batches(trials: Trials) -> list[Candidate]:
-    """Some of the sizes that divide the rows that are tried; none where the recipe says how many."""
+    """Return some of the sizes that divide the rows that are tried; none where the recipe says how many."""
     if trials.recipe.execution.micro_batch_size is not None:
         return []
     largest = trials.rows - (trials.rows == trials.recipe.data.most_rows)
@@ -204,7 +206,7 @@ def _compiling_pays(trials: Trials) -> tuple[bool, Trial]:
 
 
 def _counted(trials: Trials) -> Callable[[Knobs], float]:
-    """GiB of weights, gradients, states and activations of the whole run, by knobs."""
+    """Return GiB of weights, gradients, states and activations of the whole run, by knobs."""
     micro = trials.recipe.execution.micro_batch_size
     full = micro if isinstance(micro, int) else trials.recipe.data.most_rows
 

@@ -71,7 +71,7 @@ class Trials:
 
     @staticmethod
     def _busy() -> float:
-        """Processor seconds of the whole machine, in which it was not idle."""
+        """Return processor seconds of the whole machine, in which it was not idle."""
         times = psutil.cpu_times()
         return sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0)
 
@@ -94,7 +94,7 @@ class Trials:
         return ""
 
     def time(self, knobs: Mapping[str, Any], seconds: float = PAIR_SECONDS) -> float:
-        """A step with these knobs, as a multiple of one with the defaults, beside which it is measured.
+        """Return a step with these knobs, as a multiple of one with the defaults, beside which it is measured.
 
         Args:
             knobs: that :meth:`refusal` has nothing against.
@@ -109,7 +109,7 @@ class Trials:
         return found["tried"].seconds / found["defaults"].seconds
 
     def eager_seconds(self) -> float | None:
-        """About what the steps of the run take eagerly with the defaults; None for a budget in seconds."""
+        """Return about what the steps of the run take eagerly with the defaults; None for a budget in seconds."""
         budget, training = self.recipe.budget, self._plain
         if budget.unit == "seconds":
             return None
@@ -123,7 +123,7 @@ class Trials:
         return self.step_seconds * (1 + more / flops) * whole / tokens
 
     def kept(self, knobs: Mapping[str, Any]) -> tuple[Kept, int]:
-        """Bytes that a pass of the whole model keeps with these knobs, counted, and its parameters."""
+        """Return bytes that a pass of the whole model keeps with these knobs, counted, and its parameters."""
         found, parameters = self._kept(knobs, self.layers)
         if not (more := self.recipe.architecture.layers - self.layers):
             return found, parameters
@@ -155,7 +155,9 @@ class Trials:
         return layers
 
     def _sized(self) -> Training:
-        """The defaults at as many rows, a divisor of the run's, as make a step that takes no longer than it may."""
+        """Return the defaults at as many rows, a divisor of the run's, as make a step that takes no longer than it
+        may.
+        """
         length, most = self.recipe.data.longest, self.recipe.data.most_rows
         limit = max(1, TOKENS[self.device.type] // length)
         sizes = [rows for rows in divisors(most) if rows <= limit]
@@ -180,7 +182,7 @@ class Trials:
         return step()[0]
 
     def _training(self, knobs: Mapping[str, Any], layers: int | None = None) -> Training:
-        """The part of the recipe, eager, with these knobs, before its first step."""
+        """Return the part of the recipe, eager, with these knobs, before its first step."""
         given = {"threads": self.threads, **knobs, "compile": False}
         micro = given.get("micro_batch_size", self._planned.micro_batch_size)
         if isinstance(micro, str) or (micro and self.rows % micro):

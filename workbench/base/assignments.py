@@ -11,7 +11,7 @@ from workbench.base.errors import RecipeError
 
 
 def assignment(text: str, example: str = "optimizer.lr=1e-3") -> tuple[str, Any]:
-    """Path and value of a ``PATH=VALUE`` text.
+    """Return path and value of a ``PATH=VALUE`` text.
 
     Raises:
         RecipeError: no ``=`` in it, or a value that no knob takes.
@@ -31,7 +31,7 @@ def assignment(text: str, example: str = "optimizer.lr=1e-3") -> tuple[str, Any]
 
 
 def plain_minus(typed: str) -> str:
-    """A number whose minus is that of typesetters (U+2212) with that of a keyboard; any other text as it is.
+    """Return a number whose minus is that of typesetters (U+2212) with that of a keyboard; any other text as it is.
 
     Example:
         >>> plain_minus("9e\N{MINUS SIGN}4"), plain_minus("a \N{MINUS SIGN} b") == "a \N{MINUS SIGN} b"
@@ -46,7 +46,7 @@ def plain_minus(typed: str) -> str:
 
 
 def assignments(given: object) -> list[tuple[str, Any]]:
-    """Path and value of each change that somebody asked for.
+    """Return path and value of each change that somebody asked for.
 
     Args:
         given: ``PATH=VALUE`` texts, one text of them that is taken apart as a shell does, or a mapping of
@@ -77,7 +77,7 @@ def assignments(given: object) -> list[tuple[str, Any]]:
 
 
 def read_fields(text: str, what: str = "recipe") -> dict[str, Any]:
-    """The fields of a recipe's JSON text.
+    """Return the fields of a recipe's JSON text.
 
     Args:
         what: what the messages call it.
@@ -100,7 +100,7 @@ def read_fields(text: str, what: str = "recipe") -> dict[str, Any]:
 
 
 def read_json_text(text: str, where: str) -> Any:
-    """The value of a JSON text that somebody typed, pasted or saved.
+    """Return the value of a JSON text that somebody typed, pasted or saved.
 
     Raises:
         JSONDecodeError: not JSON.

@@ -9,7 +9,7 @@ CACHE_VARIABLE = "WORKBENCH_CACHE"
 
 
 def cache_folder() -> Path:
-    """``$WORKBENCH_CACHE``, else the user's cache directory."""
+    """Return ``$WORKBENCH_CACHE``, else the user's cache directory."""
     # Read at every call: tests and notebooks move the cache while the process runs.
     root = os.environ.get(CACHE_VARIABLE)
     if root:

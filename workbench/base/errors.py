@@ -69,7 +69,7 @@ class TargetMissed(RuntimeError):
 
 
 def unknown(what: str, value: object, legal: Iterable[str], hint: str = "", noun: str = "value") -> str:
-    """One line for a name that is not among the legal ones, with the nearest of them.
+    """Return one line for a name that is not among the legal ones, with the nearest of them.
 
     Args:
         what: where the name stood, for example ``optimizer.kind``; empty when the caller says so itself.
@@ -105,11 +105,11 @@ def check_known(
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says; the name of its type where it says nothing."""
+    """Return the first line of what an error says; the name of its type where it says nothing."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def typed_line(error: BaseException) -> str:
-    """:func:`first_line` behind the name of the error's type, as of one that is not ours."""
+    """Return :func:`first_line` behind the name of the error's type, as of one that is not ours."""
     name = type(error).__name__
     return name if (line := first_line(error)) == name else f"{name}: {line[:200]}"

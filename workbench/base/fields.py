@@ -11,7 +11,7 @@ Fields = Mapping[str, Any]
 
 
 def flatten(fields: Any) -> dict[str, Any]:
-    """Values by dotted path, in the order of the fields; none where ``fields`` is no mapping.
+    """Return values by dotted path, in the order of the fields; none where ``fields`` is no mapping.
 
     Example:
         >>> flatten({"optimizer": {"lr": 0.001}, "seed": 0})
@@ -31,7 +31,7 @@ def flatten(fields: Any) -> dict[str, Any]:
 
 
 def at(fields: Fields, path: str) -> Any:
-    """The value at a dotted path; None where there is none."""
+    """Return the value at a dotted path; None where there is none."""
     value: Any = fields
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -39,20 +39,20 @@ def at(fields: Fields, path: str) -> Any:
 
 
 def put(fields: Fields, path: str, value: Any) -> dict[str, Any]:
-    """A copy of ``fields`` with ``value`` at a dotted path."""
+    """Return a copy of ``fields`` with ``value`` at a dotted path."""
     key, _, rest = path.partition(".")
     return {**fields, key: put(fields[key], rest, value) if rest else value}
 
 
 def without(fields: Fields, path: str) -> dict[str, Any]:
-    """A copy of ``fields`` that lacks what stands at a dotted path."""
+    """Return a copy of ``fields`` that lacks what stands at a dotted path."""
     key, _, rest = path.partition(".")
     return {name: without(value, rest) if rest and name == key else value for name, value in fields.items()
             if rest or name != key}  # fmt: skip
 
 
 def as_typed(value: Any) -> str:
-    """A value as people type it: a text as it stands, all else as JSON.
+    """Return a value as people type it: a text as it stands, all else as JSON.
 
     Example:
         >>> as_typed(0.001), as_typed("full"), as_typed(True)
@@ -62,7 +62,7 @@ def as_typed(value: Any) -> str:
 
 
 def by_axis(recipe: Fields, flat: Fields, shown: Callable[[Any], str] = as_typed) -> list[tuple[str, str, str]]:
-    """A recipe as people read it, one row per axis: axis, choice, and its knobs in a line.
+    """Return a recipe as people read it, one row per axis: axis, choice, and its knobs in a line.
 
     Args:
         flat: its knobs by dotted path (:func:`flatten`), or what was steered since.
@@ -92,7 +92,8 @@ def same(here: Any, there: Any) -> bool:
 
 
 def differences(columns: Sequence[Fields]) -> dict[str, list[Any]]:
-    """``{path: [value per column]}`` where flat columns are not all the same; None where a column has no such path.
+    """Return ``{path: [value per column]}`` where flat columns are not all the same; None where a column has no such
+    path.
 
     Example:
         >>> differences([{"seed": 0, "budget.amount": 9}, {"seed": 1, "budget.amount": 9.0}])

@@ -37,7 +37,7 @@ class Tail:
         self._piece, self._offset = piece, 0
 
     def read(self) -> list[Record]:
-        """The next records, oldest first; those of at most one piece."""
+        """Return the next records, oldest first; those of at most one piece."""
         try:
             with self.path.open("rb") as file:
                 size = file.seek(0, 2)
@@ -55,14 +55,16 @@ class Tail:
         return parsed(block[:whole])
 
     def left(self) -> int:
-        """Bytes of the file that are not read yet."""
+        """Return bytes of the file that are not read yet."""
         try:
             return max(0, self.path.stat().st_size - self._offset)
         except OSError:
             return 0
 
     def sample(self, count: int) -> list[Record]:
-        """About ``count`` records spread evenly over all that is not read yet, and the last one; reads few bytes."""
+        """Return about ``count`` records spread evenly over all that is not read yet, and the last one; reads few
+        bytes.
+        """
         first, size = self._offset, self._offset + self.left()
         records: list[Record] = []
         with self.path.open("rb") as file:
@@ -77,7 +79,7 @@ class Tail:
 
 
 def parsed(block: bytes) -> list[Record]:
-    """Records of whole lines; damaged lines, and those without a step, are left out.
+    """Return records of whole lines; damaged lines, and those without a step, are left out.
 
     Example:
         >>> parsed(b'{"step":1,"loss":2.5}\\n{"rewind":0}\\n{"torn')
@@ -103,7 +105,7 @@ def _is_step(value: Any) -> bool:
 
 
 def _is_event(record: Record) -> bool:
-    """True for what is no event, too."""
+    """Return True for what is no event, too."""
     return isinstance(record.get("kind", ""), str) and isinstance(record.get("text", ""), str)
 
 
@@ -115,7 +117,7 @@ def _record(line: bytes) -> Any:
 
 
 def number(value: Any) -> float:
-    """A scalar as a float again (``"nan"`` and ``"inf"`` travel as strings, JSON has no word for them).
+    """Return a scalar as a float again (``"nan"`` and ``"inf"`` travel as strings, JSON has no word for them).
 
     NaN for what is no number, or beyond every float: a damaged file has no curve there.
     """
@@ -126,7 +128,7 @@ def number(value: Any) -> float:
 
 
 def finite(value: Any) -> Any:
-    """A value as JSON can say it, at any depth: arrays as lists, None for NaN and infinities."""
+    """Return a value as JSON can say it, at any depth: arrays as lists, None for NaN and infinities."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):

@@ -23,7 +23,7 @@ def escape_unprintable() -> None:
 
 
 def plain(text: object, longest: int = LONGEST_NAME) -> str:
-    """One printable line of anything: control characters and broken Unicode become spaces, long text is cut.
+    """Return one printable line of anything: control characters and broken Unicode become spaces, long text is cut.
 
     Example:
         >>> plain("two\\nlines")
@@ -35,12 +35,12 @@ def plain(text: object, longest: int = LONGEST_NAME) -> str:
 
 
 def plain_lines(text: object) -> str:
-    """Several printable lines: as :func:`plain`, but line breaks stay and nothing is cut."""
+    """Return several printable lines: as :func:`plain`, but line breaks stay and nothing is cut."""
     return "".join(c if c.isprintable() or c == "\n" else " " for c in str(text))
 
 
 def utc(moment: Any) -> str:
-    """Date and time of seconds since 1970, in UTC; empty for what is none."""
+    """Return date and time of seconds since 1970, in UTC; empty for what is none."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(moment)) if isinstance(moment, (int, float)) else ""
     except (OverflowError, ValueError, OSError):  # no moment that a calendar knows
@@ -48,7 +48,7 @@ def utc(moment: Any) -> str:
 
 
 def sentence(text: str) -> str:
-    """A text as a sentence of its own.
+    """Return a text as a sentence of its own.
 
     Example:
         >>> sentence("it has ended")
@@ -58,12 +58,12 @@ def sentence(text: str) -> str:
 
 
 def decimal(value: float | None, digits: int) -> str:
-    """Fixed decimals, or a dash for what is not known."""
+    """Return fixed decimals, or a dash for what is not known."""
     return UNKNOWN if value is None else f"{value:.{digits}f}"
 
 
 def distinct(values: Sequence[float], digits: int = 1) -> list[str]:
-    """Fixed decimals, more of them where different numbers would else read the same.
+    """Return fixed decimals, more of them where different numbers would else read the same.
 
     Args:
         digits: at least. Numbers that agree in :data:`MOST_DECIMALS` decimals read the same.
@@ -79,7 +79,8 @@ def distinct(values: Sequence[float], digits: int = 1) -> list[str]:
 
 
 def share_done(progress: float) -> str:
-    """A share of a budget (0 to 1) in whole percent, rounded down: 100% is the end; a first percent in hundredths.
+    """Return a share of a budget (0 to 1) in whole percent, rounded down: 100% is the end; a first percent in
+    hundredths.
 
     The page's ``format.js`` has the same rule.
 
@@ -96,7 +97,7 @@ def share_done(progress: float) -> str:
 
 
 def many(number: int, noun: str) -> str:
-    """A number of things with its noun, whose plural is regular.
+    """Return a number of things with its noun, whose plural is regular.
 
     Example:
         >>> many(1, "run"), many(1200, "run")
@@ -106,7 +107,7 @@ def many(number: int, noun: str) -> str:
 
 
 def count(value: float | None) -> str:
-    """A number of things, short: 812, 12,345, 3.42M, 1.10B.
+    """Return a number of things, short: 812, 12,345, 3.42M, 1.10B.
 
     Example:
         >>> count(12345), count(3_420_000), count(None)
@@ -134,7 +135,7 @@ def passes_words(passes: float, tokens: int) -> str:
 
 
 def duration_words(seconds: float) -> str:
-    """Seconds in at most two units.
+    """Return seconds in at most two units.
 
     Example:
         >>> [duration_words(seconds) for seconds in (8.4, 200, 7500, 190_000)]
@@ -155,7 +156,7 @@ def duration_words(seconds: float) -> str:
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Rows of cells as columns of text.
+    """Return rows of cells as columns of text.
 
     Example:
         >>> aligned([("a", "b"), ("long", "c")])
@@ -166,7 +167,7 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
 
 
 def facts_html(facts: Mapping[str, str]) -> str:
-    """Facts as a table of a notebook's cell, everything escaped; those that are empty are left out."""
+    """Return facts as a table of a notebook's cell, everything escaped; those that are empty are left out."""
     rows = (
         f"<tr><th style='text-align:left'>{escape(label)}</th>"
         f"<td style='text-align:left;white-space:pre-wrap'>{escape(plain_lines(text))}</td></tr>"

@@ -12,7 +12,7 @@ Methods = dict[str, dict[str, dict[str, Any]]]
 
 
 def small_base() -> Recipe:
-    """``fast`` with 8 thin layers on one CPU thread; AdamW at full depth."""
+    """Return ``fast`` with 8 thin layers on one CPU thread; AdamW at full depth."""
     return presets.fast().with_(
         architecture={"layers": 8, "width": 96, "heads": 2},
         execution={"threads": 1, "device": "cpu", "scalars_every": 25},
@@ -21,7 +21,7 @@ def small_base() -> Recipe:
 
 
 def larger_base() -> Recipe:
-    """BERT-base's size on a GPU (not yet run on one)."""
+    """Return BERT-base's size on a GPU (not yet run on one)."""
     return presets.bert_base().with_(
         data={"sequence_length": 128, "batch_size": 256},
         execution={"device": "cuda", "micro_batch_size": None, "scalars_every": 25},
@@ -30,7 +30,7 @@ def larger_base() -> Recipe:
 
 
 def depth_and_optimizers() -> Methods:
-    """Those that can be compared at any size, for both bases."""
+    """Return those that can be compared at any size, for both bases."""
     depth = ("progressive_drop", "raptr", "stacking", "multi_stage", "freeze", "grow_width")
     optimizers = ("lans", "lamb", "stable_adamw", "lion", "muon", "soap", "sophia", "adafactor")
     return {
@@ -40,7 +40,9 @@ def depth_and_optimizers() -> Methods:
 
 
 def all_methods(base: Recipe) -> Methods:
-    """Every method that changes what a step costs, for :func:`small_base`; ``base`` gives the shape of ``post_ln``."""
+    """Return every method that changes what a step costs, for :func:`small_base`; ``base`` gives the shape of
+    ``post_ln``.
+    """
     return {
         **depth_and_optimizers(),
         "Architecture": {
@@ -69,7 +71,7 @@ def all_methods(base: Recipe) -> Methods:
 
 
 def as_published() -> dict[str, dict[str, Any]]:
-    """Depth methods at the schedules of their papers, as far as these say them; without their batch and length.
+    """Return depth methods at the schedules of their papers, as far as these say them; without their batch and length.
 
     PLD: theta 0.5, gamma 100 over the run (Zhang & He 2020, arXiv 2010.13369), also with the rate of its paper: 2%
     warm-up, then x0.99 per 1,000 of 200,000 steps. Stacking: 50, 70 and 280 of 400 thousand steps (Gong et al. 2019).

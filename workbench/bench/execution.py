@@ -80,12 +80,12 @@ class Contenders(NamedTuple):
 
 
 def plain(recipe: Recipe, knobs: Mapping[str, Knob]) -> Recipe:
-    """The recipe, eager and in fp32, everything else of the engine off."""
+    """Return the recipe, eager and in fp32, everything else of the engine off."""
     return recipe.with_(execution={"kind": "native", **{name: knob.plain for name, knob in knobs.items()}})
 
 
 def contenders(recipe: Recipe, knobs: Mapping[str, Knob]) -> Contenders:
-    """Each value alone, and the knobs added up: layout and speed for tokens/s, the others for memory, then all.
+    """Return each value alone, and the knobs added up: layout and speed for tokens/s, the others for memory, then all.
 
     Args:
         recipe: as :func:`plain` gives it.
@@ -221,7 +221,8 @@ def _row(held: SpeedRounds, name: str, among: Contenders) -> dict[str, Any]:
 def _claims(
     chain: list[tuple[str, str]], relative: Mapping[str, list[float]], knobs: Mapping[str, Knob]
 ) -> list[dict[str, Any]]:
-    """All that is for speed beside eager fp32 and beside eager at its own precision, with and without the layout.
+    """Return all that is for speed beside eager fp32 and beside eager at its own precision, with and without the
+    layout.
 
     The layout: labelled positions only and no padding. Without it on either side, only execution is compared.
     """

@@ -125,7 +125,7 @@ def measured(options: Options) -> dict[str, Any] | None:
 
 
 def _named(asked: list[str] | None, chosen: Mapping[str, Recipe]) -> list[str]:
-    """The names that were asked for, else all."""
+    """Return the names that were asked for, else all."""
     if unknown_names := sorted(set(asked or ()) - chosen.keys()):
         raise WorkbenchError(f"no recipe is called {unknown_names[0]!r}; the set has {', '.join(map(repr, chosen))}")
     return asked or list(chosen)

@@ -71,7 +71,7 @@ def _eager(threads: int) -> dict[str, Recipe]:
 
 
 def _compiled(eager: dict[str, Recipe]) -> dict[str, Recipe]:
-    """Some of them compiled: half a minute each."""
+    """Return some of them compiled: half a minute each."""
     names = (
         "fast", "fast, fp32", "fast, width 64, 8 layers", "fast, rows of 256", "bert_tiny", "llama_like", "pld",
         "gpt_tiny, fp32",

@@ -56,7 +56,7 @@ class Setting(NamedTuple):
     assignments: tuple[str, ...]
 
     def recipe(self, preset: str, layers: int, width: int, rows: int, length: int) -> Recipe:
-        """A preset in some shape, scaled; one micro-batch is the whole batch."""
+        """Return a preset in some shape, scaled; one micro-batch is the whole batch."""
         heads = max(1, round(self.scale * width / HEAD_WIDTH))
         shape = {"layers": max(1, round(self.scale * layers)), "heads": heads, "width": heads * HEAD_WIDTH}
         rows, length = max(1, round(self.scale * rows)), max(8, round(self.scale * length / 8) * 8)
@@ -67,13 +67,13 @@ class Setting(NamedTuple):
 
 
 def data(setting: Setting, seconds: float) -> dict[str, Any]:
-    """Text of all other parts, tokenized once."""
+    """Return text of all other parts, tokenized once."""
     prepared = prepare(setting.recipe("bert_tiny", 4, 256, 32, 128).data)
     return {"tokens": prepared.train.tokens, "vocabulary": prepared.vocabulary.size}
 
 
 def mfu(*shape: int, preset: str = "bert_base") -> Callable[[Setting, float], dict[str, Any]]:
-    """A part that trains a shape (layers, width, rows, tokens per row) in bf16, packed, as a run does."""
+    """Return a part that trains a shape (layers, width, rows, tokens per row) in bf16, packed, as a run does."""
 
     def part(setting: Setting, seconds: float) -> dict[str, Any]:
         recipe = setting.recipe(preset, *shape)
@@ -95,14 +95,14 @@ def mfu(*shape: int, preset: str = "bert_base") -> Callable[[Setting, float], di
 
 
 def ablation(setting: Setting, seconds: float) -> dict[str, Any]:
-    """The engine's knobs on the tiny shape."""
+    """Return the engine's knobs on the tiny shape."""
     recipe = setting.recipe("bert_tiny", 4, 256, 128, 128)
     # The second half of the share is for the group that is under way when the first is over.
     return execution.measure(recipe, rounds=ROUNDS, steps=setting.steps, warmup=WARMUP, seconds=seconds / 2)
 
 
 def lans(setting: Setting, seconds: float) -> dict[str, Any]:
-    """A step of LANS and of LAMB beside fused AdamW's, on BERT-large's shapes."""
+    """Return a step of LANS and of LAMB beside fused AdamW's, on BERT-large's shapes."""
     recipe = setting.recipe("bert_base", 24, 1024, 1, 512)
     threads = os.cpu_count() or 1
     return optimizer_steps.measure(recipe, ["lans", "lamb"], rounds=setting.steps, threads=threads)

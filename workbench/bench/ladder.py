@@ -69,7 +69,7 @@ ROUGH = Search(0.16, 4, 0.8)
 def fewest_steps(
     train: Train, recipe: Recipe, target: float, start: int, search: Search = FINE
 ) -> tuple[Recipe, dict[str, Any]] | None:
-    """The recipe with the fewest steps tried that end at the target or below, and its run; None where none did.
+    """Return the recipe with the fewest steps tried that end at the target or below, and its run; None where none did.
 
     Args:
         target: held-out nats.
@@ -157,7 +157,7 @@ def _losses(train: Train, recipes: Sequence[Recipe]) -> list[float]:
 
 
 def _placed(arm: Arm, target: float, steps: int, train: Train, tune: bool) -> tuple[Arm, float] | None:
-    """The arm with steps, rate and warm-up at which it reaches the target soonest, and its seconds.
+    """Return the arm with steps, rate and warm-up at which it reaches the target soonest, and its seconds.
 
     Those are its steps at the median pace of all runs that looked for them: one busy moment decides about no rung.
     """
@@ -182,7 +182,9 @@ def _placed(arm: Arm, target: float, steps: int, train: Train, tune: bool) -> tu
 
 
 def settled(arm: Arm, target: float, train: Train) -> Arm:
-    """The arm with as many steps as the mean of its pilot seeds takes to reach the target; as it was where none do."""
+    """Return the arm with as many steps as the mean of its pilot seeds takes to reach the target; as it was where
+    none do.
+    """
     recipe = arm.recipe
     for _ in range(1 + MOST_TIMES):
         loss = statistics.fmean(_losses(train, _on_seeds(recipe, PILOT_SEEDS)))
@@ -214,7 +216,7 @@ def summary(arms: Sequence[Arm], runs: Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def _interval(values: Sequence[float]) -> list[float] | None:
-    """95% of the mean, by Student's t; None for a single value."""
+    """Return 95% of the mean, by Student's t; None for a single value."""
     if len(values) < 2:
         return None
     half = float(student.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))

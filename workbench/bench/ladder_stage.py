@@ -77,7 +77,7 @@ class Stage:
         return [run for run in runs if run]
 
     def _started(self, arms: Sequence[Arm]) -> list[Contender]:
-        """A child for each; not of a thread, with whose end the system would end them."""
+        """Return a child for each; not of a thread, with whose end the system would end them."""
         taken: list[Contender] = []
         for arm in arms:
             name = _child(arm)

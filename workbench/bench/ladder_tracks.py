@@ -33,7 +33,7 @@ class Track:
 
 
 def _small(recipe: Recipe, steps: int, *, vocabulary: int, rows: int, length: int, lr: float, **shape: int) -> Recipe:
-    """A recipe on the embedded corpus, on one CPU thread, on the seed that no result uses."""
+    """Return a recipe on the embedded corpus, on one CPU thread, on the seed that no result uses."""
     return recipe.with_(
         data={"tokenizer": {"vocabulary_size": vocabulary}, "sequence_length": length, "batch_size": rows},
         architecture=shape,
@@ -46,7 +46,7 @@ def _small(recipe: Recipe, steps: int, *, vocabulary: int, rows: int, length: in
 
 
 def causal(steps: int) -> Recipe:
-    """GPT-2's block, 4 layers x 128, 32 rows of 64 tokens, 2,048 word pieces."""
+    """Return GPT-2's block, 4 layers x 128, 32 rows of 64 tokens, 2,048 word pieces."""
     shape = {"layers": 4, "width": 128, "heads": 4}
     return _small(presets.gpt2_like(), steps, vocabulary=2048, rows=32, length=64, lr=1e-3, **shape)
 
@@ -61,7 +61,7 @@ def workshop(steps: int) -> Recipe:
 
 
 def masked(steps: int) -> Recipe:
-    """BERT's block, 2 layers x 64, 64 rows of 16 tokens, 300 word pieces: there the default Trainer learns.
+    """Return BERT's block, 2 layers x 64, 64 rows of 16 tokens, 300 word pieces: there the default Trainer learns.
 
     At half the rate of the first pilot it ends 6,000 steps 1.26 nats below word frequencies, 10,000 steps 1.99. With
     more words, wider layers and longer rows it does not leave them within half an hour (LOG.md, 2026-11-24, -25).
@@ -72,7 +72,7 @@ def masked(steps: int) -> Recipe:
 
 
 def bert_base(steps: int) -> Recipe:
-    """BERT-base as published, 256 rows of 128 tokens, on a GPU."""
+    """Return BERT-base as published, 256 rows of 128 tokens, on a GPU."""
     return presets.bert().with_(
         data={"sequence_length": 128, "batch_size": 256},
         architecture={"layers": 12, "width": 768, "heads": 12, "dropout": 0.0},

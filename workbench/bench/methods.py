@@ -25,14 +25,16 @@ FROZEN = (3, 6, 9)
 
 
 def claims_base(gpu: bool) -> Recipe:
-    """12 layers, x 256 on one CPU thread, BERT-base on a GPU; 15% masks throughout: every step costs the same."""
+    """Return 12 layers, x 256 on one CPU thread, BERT-base on a GPU; 15% masks throughout: every step costs the
+    same.
+    """
     if gpu:
         return larger_base().with_(objective={"mask_rate": 0.15})
     return small_base().with_(architecture={"layers": 12, "width": 256, "heads": 4}, objective={"mask_rate": 0.15})
 
 
 def claim_recipes(base: Recipe) -> dict[str, Recipe]:
-    """Contenders of the claims on depth, by name; ``base`` itself is the baseline."""
+    """Return contenders of the claims on depth, by name; ``base`` itself is the baseline."""
     layers, half = base.architecture.layers, base.architecture.layers // 2
     # The embedding trains on, through its tied head: its cost then is the same with and without frozen layers.
     frozen = {
@@ -52,7 +54,8 @@ def claim_recipes(base: Recipe) -> dict[str, Recipe]:
 
 
 def forecast_frozen(arms: Mapping[str, Mapping[str, Any]], layers: int) -> dict[str, dict[str, float]]:
-    """Seconds of a step with frozen layers as c + f F + b B, over the baseline's: forecast, measured, their ratio.
+    """Return seconds of a step with frozen layers as c + f F + b B, over the baseline's: forecast, measured, their
+    ratio.
 
     F and B, seconds of a layer's forward and backward pass with all that belongs to it, come from three contenders: all
     layers, half as many layers, and all layers frozen. Those with some layers frozen take no part in it.

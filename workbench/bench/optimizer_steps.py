@@ -117,7 +117,7 @@ def measure(recipe: Recipe, kinds: Sequence[str], *, rounds: int, threads: int) 
 
 
 def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
-    """Spread of the quotients by round, and the quotient of the lower deciles: rounds that nothing disturbed."""
+    """Return spread of the quotients by round, and the quotient of the lower deciles: rounds that nothing disturbed."""
     quiet = [statistics.quantiles(values, n=10)[0] if len(values) > 1 else values[0] for values in (ours, theirs)]
     return {**ratios(ours, theirs), "quiet": quiet[0] / quiet[1]}
 

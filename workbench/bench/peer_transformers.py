@@ -138,14 +138,14 @@ class Trainer(transformers.Trainer):
         self._rounds = rounds
 
     def training_step(self, *arguments: Any, **options: Any) -> torch.Tensor:
-        """Trainer's forward and backward pass; the loss, 0-d."""
+        """Return Trainer's forward and backward pass; the loss, 0-d."""
         loss = super().training_step(*arguments, **options)
         self._rounds.losses.append(loss)
         return loss
 
 
 def bert(recipe: Recipe, prepared: PreparedData) -> transformers.PreTrainedModel:
-    """``BertForMaskedLM`` with the weights that the recipe, of architecture ``post_ln``, starts from."""
+    """Return ``BertForMaskedLM`` with the weights that the recipe, of architecture ``post_ln``, starts from."""
     cpu = recipe.with_(execution={"device": "cpu", "attention": "plain", "precision": "fp32"})
     model = build_model(cpu, recipe.architecture, prepared.vocabulary, cpu.engine())
     assert isinstance(model, TokenPrediction)
@@ -153,7 +153,9 @@ def bert(recipe: Recipe, prepared: PreparedData) -> transformers.PreTrainedModel
 
 
 def modernbert(recipe: Recipe, prepared: PreparedData) -> transformers.PreTrainedModel:
-    """ModernBERT of the recipe's size, its gated part with as many parameters; its head sees labelled positions."""
+    """Return ModernBERT of the recipe's size, its gated part with as many parameters; its head sees labelled
+    positions.
+    """
     shape, words = recipe.architecture, prepared.vocabulary
     config = transformers.ModernBertConfig(
         vocab_size=words.size, hidden_size=shape.width, num_hidden_layers=shape.layers,
@@ -166,7 +168,7 @@ def modernbert(recipe: Recipe, prepared: PreparedData) -> transformers.PreTraine
 
 
 def tokenizer_of(prepared: PreparedData) -> transformers.PreTrainedTokenizerFast:
-    """Our tokenizer, as the Trainer's collators want one."""
+    """Return our tokenizer, as the Trainer's collators want one."""
     return transformers.PreTrainedTokenizerFast(
         tokenizer_file=prepared.tokenizer_file, mask_token="[MASK]", pad_token="[PAD]", cls_token="[CLS]",
         sep_token="[SEP]", unk_token="[UNK]",
@@ -177,7 +179,8 @@ MODELS = {"bert": bert, "modernbert": modernbert}
 
 
 def arguments_of(recipe: Recipe, folder: str, tuned: bool, **more: Any) -> transformers.TrainingArguments:
-    """The Trainer's arguments for a recipe's rows, steps, rate, seed and device; nothing is written to ``folder``.
+    """Return the Trainer's arguments for a recipe's rows, steps, rate, seed and device; nothing is written to
+    ``folder``.
 
     Args:
         more: arguments that hold instead of those of :data:`TUNED`.

@@ -39,7 +39,7 @@ LEARNING_RATE = 3e-4
 
 
 def same_maths(recipe: Recipe) -> Recipe:
-    """The recipe with BERT's own model and the Trainer's own optimizer: what both sides then compute alike."""
+    """Return the recipe with BERT's own model and the Trainer's own optimizer: what both sides then compute alike."""
     return recipe.with_(
         objective={"kind": "masked", "mask_rate": 0.15, "corruption": "80-10-10"},
         architecture="post_ln",
@@ -54,7 +54,8 @@ def same_maths(recipe: Recipe) -> Recipe:
 
 
 def ladder(recipe: Recipe) -> list[tuple[str, str, dict[str, Any]]]:
-    """(what is new, name, setting) of our contenders: from what the Trainer computes to the recipe, one thing a time.
+    """Return (what is new, name, setting) of our contenders: from what the Trainer computes to the recipe, one thing
+    a time.
 
     Args:
         recipe: its data, size, execution and, at the end, its architecture.
@@ -85,7 +86,7 @@ def trainer(
     recipe: Recipe, *, tuned: bool = False, dropout: float | None = None, model: str = "bert",
     attention: str | None = None, workers: int = 0, same_masks: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
-    """Setting of a Trainer on the recipe's data and size; dropout is BERT's own when None."""
+    """Return setting of a Trainer on the recipe's data and size; dropout is BERT's own when None."""
     theirs = same_maths(recipe).with_(execution={"precision": "fp32", "compile": False})
     if dropout is not None:
         theirs = theirs.with_(architecture={"dropout": dropout})
@@ -120,7 +121,7 @@ def tuning(recipe: Recipe, warmup: int) -> dict[str, Any]:
 
 
 def contenders(recipe: Recipe, chosen: Mapping[str, Any]) -> dict[str, Entrant]:
-    """All of the race: the Trainer four times, then ours.
+    """Return all of the race: the Trainer four times, then ours.
 
     Args:
         recipe: ours; all others take its data, size and seed.
@@ -184,7 +185,7 @@ def measure(
 
 
 def _flops_per_token(name: str, answers: Mapping[str, Sequence[Mapping[str, Any]]]) -> float | None:
-    """Useful FLOPs of a token, those of our model of the same maths for a BERT; None where nobody counted."""
+    """Return useful FLOPs of a token, those of our model of the same maths for a BERT; None where nobody counted."""
     counted = name if name in answers and "flops" in answers[name][0] else SAME
     if name == MODERN or counted not in answers:
         return None
@@ -192,7 +193,7 @@ def _flops_per_token(name: str, answers: Mapping[str, Sequence[Mapping[str, Any]
 
 
 def agreement(recipe: Recipe, steps: int) -> dict[str, Any]:
-    """Losses of the Trainer and of ours on the same rows, masks and first weights, and how far seeds lie apart.
+    """Return losses of the Trainer and of ours on the same rows, masks and first weights, and how far seeds lie apart.
 
     Args:
         recipe: ours.

@@ -35,7 +35,7 @@ SLOWER = 0.03
 
 
 def recipes(kind: str) -> dict[str, Recipe]:
-    """The cases of an execution by name, under the native engine's defaults."""
+    """Return the cases of an execution by name, under the native engine's defaults."""
     known = cases()
     known[MANY_ROWS] = known["bert_tiny"].with_(data={"batch_size": 128})
     # A budget in seconds: whether compilation pays for twelve steps is not the question here.

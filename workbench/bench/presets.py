@@ -30,7 +30,7 @@ WARMUPS = (0.05, 0.1, 0.2)
 
 
 def measured(options: Options) -> dict[str, Any]:
-    """Sweep the presets that are named, and keep every reading and the best of each."""
+    """Return sweep the presets that are named, and keep every reading and the best of each."""
     results, best = options.results, dict(options.results.data.get("best", {}))
     with results.own():
         results.put(seed=TUNING_SEED)
@@ -60,7 +60,7 @@ def best_rate(
 
 
 def sweep(recipe: Recipe, losses_of: Callable[[Sequence[Recipe]], Sequence[float]]) -> tuple[Recipe, float]:
-    """The recipe with the learning rate and warm-up of least loss.
+    """Return the recipe with the learning rate and warm-up of least loss.
 
     Args:
         recipe: where the search begins; its optimizer's ``schedule`` may have no ``warmup``, which then stays out.
@@ -120,7 +120,7 @@ def trained_losses(name: str, results: ResultsFile, child: Contender, recipes: S
 
 
 def nats_of(run: Mapping[str, Any]) -> float:
-    """Held-out loss of a worker's run; infinity for one that diverged."""
+    """Return held-out loss of a worker's run; infinity for one that diverged."""
     return math.inf if run["loss"] is None else float(run["loss"])
 
 

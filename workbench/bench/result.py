@@ -37,7 +37,7 @@ def context(benchmark: str, packages: Sequence[str] = PACKAGES) -> dict[str, Any
 
 
 def hardware() -> dict[str, Any]:
-    """Processor, cores, threads, accelerator and memory in words and GiB."""
+    """Return processor, cores, threads, accelerator and memory in words and GiB."""
     import psutil
     import torch
 
@@ -57,7 +57,7 @@ def hardware() -> dict[str, Any]:
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Median, least and greatest of some readings."""
+    """Return median, least and greatest of some readings."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
 
 
@@ -96,7 +96,7 @@ class ResultsFile:
             self.data = found
 
     def own(self) -> FileLock:
-        """The lock of the process that fills the file; a context.
+        """Return the lock of the process that fills the file; a context.
 
         Raises:
             WorkbenchError: another process is filling it.
@@ -112,7 +112,7 @@ class ResultsFile:
         return lock
 
     def known(self, name: str, recipe: Recipe) -> dict[str, Any] | None:
-        """The run of that name, if it was made from this very recipe."""
+        """Return the run of that name, if it was made from this very recipe."""
         run: dict[str, Any] | None = self.data["runs"].get(name)
         return run if run is not None and run["definition"] == definition(recipe) else None
 
@@ -130,7 +130,7 @@ class ResultsFile:
 
 
 def definition(recipe: Recipe) -> str:
-    """Ten hexadecimal digits of all that decides a run's result: no name, threads or paths.
+    """Return ten hexadecimal digits of all that decides a run's result: no name, threads or paths.
 
     Knobs that a later version adds stay out as long as nobody turns them, so results outlive them.
     """

@@ -27,7 +27,7 @@ WORDS = (0, 512, 4096)
 
 
 def base(objective: str, vocabulary: int) -> Recipe:
-    """:func:`~workbench.recipes.presets.fast` with another objective and a large vocabulary, on one thread."""
+    """Return :func:`~workbench.recipes.presets.fast` with another objective and a large vocabulary, on one thread."""
     return presets.fast().with_(
         name="sampled_words",
         data={"tokenizer": {"vocabulary_size": vocabulary}},
@@ -61,7 +61,7 @@ def _training(recipe: Recipe) -> Training:
 
 
 def _seconds(training: Training, steps: int) -> float:
-    """CPU seconds of this thread per step, the median: a step that others' caches slow down does not count."""
+    """Return CPU seconds of this thread per step, the median: a step that others' caches slow down does not count."""
     seconds = []
     for _ in range(steps):
         began = time.thread_time()

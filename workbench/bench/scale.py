@@ -99,7 +99,7 @@ def fitted(points: Sequence[Mapping[str, Any]], overlap: float = 0.0) -> tuple[f
 
 
 def _ahead(point: Mapping[str, Any], known: Sequence[Mapping[str, Any]], overlap: float) -> float:
-    """Seconds of a point's step from those of other points."""
+    """Return seconds of a point's step from those of other points."""
     row, fixed = fitted(known, overlap)
     return sum(step_on(point["devices"], point["batch"], row, fixed, point["payload"], _cluster(point, overlap)))
 

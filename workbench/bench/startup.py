@@ -40,7 +40,7 @@ LOOK_SECONDS = 0.02
 
 
 def measure(repeats: int, runs_dir: str) -> dict[str, dict[str, float]]:
-    """Wall seconds of each command as a fresh process: median, least, greatest."""
+    """Return wall seconds of each command as a fresh process: median, least, greatest."""
 
     def taken(name: str) -> float:
         extra = ["--runs", runs_dir] if name == "workbench runs" else []
@@ -53,7 +53,7 @@ def measure(repeats: int, runs_dir: str) -> dict[str, dict[str, float]]:
 
 
 def first_points(recipe: Recipe, repeats: int, runs_dir: Path) -> dict[str, dict[str, Any]]:
-    """Seconds from a launch to the run's first loss, by case: see the module.
+    """Return seconds from a launch to the run's first loss, by case: see the module.
 
     Returns:
         By case: ``seconds`` (median, least, greatest) and ``stages``, the medians of what the trainer says of its own
@@ -75,7 +75,7 @@ def first_points(recipe: Recipe, repeats: int, runs_dir: Path) -> dict[str, dict
 
 
 def first_point(recipe: Recipe, runs_dir: Path, *, ready: bool = False) -> tuple[float, dict[str, float]]:
-    """Seconds from a launch to the run's first loss, and those of the trainer's stages; the run is stopped then.
+    """Return seconds from a launch to the run's first loss, and those of the trainer's stages; the run is stopped then.
 
     Args:
         ready: by a trainer that was held ready and has loaded everything.

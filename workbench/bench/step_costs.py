@@ -17,7 +17,7 @@ BASELINE = "baseline"
 
 
 def segment_seconds(each: Sequence[float]) -> tuple[float, float]:
-    """(mean seconds of an ordinary step, seconds spent beyond that) of a segment's steps."""
+    """Return (mean seconds of an ordinary step, seconds spent beyond that) of a segment's steps."""
     limit = OUTLIER * statistics.median(each)
     # Not the median: where layers are dropped at random, the mean is what a run pays.
     ordinary = [seconds for seconds in each if seconds <= limit]
@@ -26,7 +26,7 @@ def segment_seconds(each: Sequence[float]) -> tuple[float, float]:
 
 
 def squeezed(recipe: Recipe, steps: int) -> Recipe:
-    """The recipe with a budget of about ``steps`` steps, in the unit that its budget counts."""
+    """Return the recipe with a budget of about ``steps`` steps, in the unit that its budget counts."""
     amount = steps * recipe.data.most_rows * recipe.data.longest if recipe.budget.unit == "tokens" else steps
     return recipe.with_(budget={"amount": amount})
 

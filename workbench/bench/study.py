@@ -47,7 +47,8 @@ Tune = Callable[..., dict[str, tuple[Recipe, float]]]
 def tuned(
     track: str, recipes: Mapping[str, Recipe], results: ResultsFile, at_once: int, initial: str = ""
 ) -> dict[str, tuple[Recipe, float]]:
-    """Every recipe at the rate and warm-up of least loss, and that loss; at its own budget, several side by side.
+    """Return every recipe at the rate and warm-up of least loss, and that loss; at its own budget, several side by
+    side.
 
     Args:
         initial: the checkpoint whose weights all begin with; empty for those of the seed.
@@ -66,7 +67,7 @@ def tuned(
 
 
 def compile_cold(key: str, recipe: Recipe, results: ResultsFile) -> float:
-    """Seconds that compiling a recipe takes, all stages of it, by a process that finds nothing in a cache."""
+    """Return seconds that compiling a recipe takes, all stages of it, by a process that finds nothing in a cache."""
     short = recipe.with_(budget=_SHORTEST)
     run = results.known(key := f"{key}/compilation", short)
     if run is None:
@@ -82,7 +83,7 @@ def compile_cold(key: str, recipe: Recipe, results: ResultsFile) -> float:
 def warm_starts(
     track: str, before: Recipe, seeds: Iterable[int], results: ResultsFile, start: Callable[..., Run] = launch
 ) -> dict[int, str]:
-    """The last checkpoint of a run per seed, each trained once, however often this is asked.
+    """Return the last checkpoint of a run per seed, each trained once, however often this is asked.
 
     Args:
         start: as :func:`workbench.client.launch.launch`; the runs take their turns.
@@ -102,7 +103,7 @@ def warm_starts(
 
 
 def _before(track: str, recipe: Recipe, results: ResultsFile, start: Callable[..., Run]) -> Run:
-    """The run of this very recipe that an earlier start began, resumed where it was lost; else a new one."""
+    """Return the run of this very recipe that an earlier start began, resumed where it was lost; else a new one."""
     known, key = results.data.get("before", {}), f"{track}/{recipe.seed}"
     kept = known.get(key, {})
     if kept.get("definition") == definition(recipe):
@@ -176,7 +177,7 @@ def section_of(
 
 
 def _as_tuned(key: str, recipe: Recipe, results: ResultsFile) -> Recipe:
-    """A recipe with the steps at which it was tuned before, where another machine gives it nearly as many."""
+    """Return a recipe with the steps at which it was tuned before, where another machine gives it nearly as many."""
     for name, run in results.data["runs"].items():
         if name.startswith(f"{key}/lr=") and run["budget"] != str(recipe.budget):
             before = recipe.with_(budget=run["budget"])
@@ -191,7 +192,7 @@ def _raced(
     key: str, arms: Mapping[str, Recipe], budget: str, seeds: int, results: ResultsFile, begin: Begin,
     warm: Mapping[int, str],
 ) -> Race:  # fmt: skip
-    """The race of these very arms that an earlier start began, else a new one."""
+    """Return the race of these very arms that an earlier start began, else a new one."""
     races = results.data.get("races", {})
     wanted: dict[str, Any] = {name: definition(recipe) for name, recipe in arms.items()}
     # By run: a results file holds no path of a machine.
@@ -217,7 +218,7 @@ def definitions(built: Track, section: str) -> dict[str, str]:
 
 
 def missing(data: Mapping[str, Any]) -> list[str]:
-    """Methods of all tracks that have no verdict, or one of another recipe than today's."""
+    """Return methods of all tracks that have no verdict, or one of another recipe than today's."""
     found = []
     for track, (build, steps) in TRACKS.items():
         for section in build(steps).methods:
@@ -231,7 +232,7 @@ def missing(data: Mapping[str, Any]) -> list[str]:
 
 
 def lacking(data: Mapping[str, Any]) -> dict[str, list[str]]:
-    """:func:`missing`, the methods by track and section."""
+    """Return :func:`missing`, the methods by track and section."""
     found: dict[str, list[str]] = {}
     for line in missing(data):
         place, _, name = line.partition(": ")[0].rpartition("/")

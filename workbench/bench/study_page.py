@@ -34,7 +34,7 @@ def rows(section: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def with_compilation(speedup: Mapping[str, Any], seconds: float, base: float, arm: float) -> dict[str, Any]:
-    """A speed-up of which compilation is a part, on both sides.
+    """Return a speed-up of which compilation is a part, on both sides.
 
     Args:
         speedup: the fields of a :class:`~workbench.experiments.race.speedup.Speedup`.
@@ -53,7 +53,7 @@ def with_compilation(speedup: Mapping[str, Any], seconds: float, base: float, ar
 
 
 def page(data: Mapping[str, Any], lacking: Mapping[str, Sequence[str]]) -> str:
-    """All verdicts as Markdown.
+    """Return all verdicts as Markdown.
 
     Args:
         lacking: methods without a verdict, by track and section.

@@ -36,12 +36,12 @@ class Track:
     instead: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def of(self, section: str) -> Track:
-        """The track with the baseline of a section."""
+        """Return the track with the baseline of a section."""
         return replace(self, base=self.base.with_(**self.instead.get(section, {})))
 
 
 def _causal_model(steps: int, rows: int, **shape: int) -> Recipe:
-    """The quickstart's model of another shape, on rows of 64 tokens and one CPU thread."""
+    """Return the quickstart's model of another shape, on rows of 64 tokens and one CPU thread."""
     return presets.get("quickstart").with_(
         data={"batch_size": rows, "sequence_length": 64},
         architecture=shape,
@@ -52,7 +52,9 @@ def _causal_model(steps: int, rows: int, **shape: int) -> Recipe:
 
 
 def causal(steps: int) -> Track:
-    """The main ranking: a causal model leaves the plateau at once. 8 layers x 96, 16 rows of 64 tokens, one thread."""
+    """Return the main ranking: a causal model leaves the plateau at once. 8 layers x 96, 16 rows of 64 tokens, one
+    thread.
+    """
     base = _causal_model(steps, rows=16, layers=8, width=96, heads=2)
     found = all_methods(base)
     # Masks belong to masked models, and these positions let every token see the right.
@@ -62,7 +64,7 @@ def causal(steps: int) -> Track:
 
 
 def large_batch(steps: int) -> Track:
-    """Layerwise and matrix optimizers where they were meant to be: 4 layers x 256, 4,096 tokens per step.
+    """Return layerwise and matrix optimizers where they were meant to be: 4 layers x 256, 4,096 tokens per step.
 
     Compiled in bf16 with plain attention, a step took 0.27 s of an Intel core with AMX; eager in fp32, 1.18 s.
     """
@@ -90,7 +92,7 @@ def masked(steps: int) -> Track:
 
 
 def schedules() -> dict[str, dict[str, Any]]:
-    """Shapes of the learning rate beside a rise and a straight fall."""
+    """Return shapes of the learning rate beside a rise and a straight fall."""
     shapes: dict[str, dict[str, Any]] = {
         "rate held, then decayed": {"kind": "warmup_hold_decay", "hold": 0.6, "warmup": 0.1},
         "cosine": {"kind": "cosine", "warmup": 0.1},
@@ -111,7 +113,7 @@ TRACKS: dict[str, tuple[Callable[[int], Track], int]] = {
 
 
 def arms_of(track: Track, section: str) -> tuple[dict[str, Recipe], dict[str, str]]:
-    """The recipes of a section by name, and why some of its methods cannot be in this track."""
+    """Return the recipes of a section by name, and why some of its methods cannot be in this track."""
     arms, refused = {}, {}
     for name, changes in track.methods[section].items():
         arm = _NOT_IN_A_NAME.sub("", name.replace("%", " percent"))

@@ -34,7 +34,7 @@ RESAMPLES = 2000
 
 
 def telemetry_overhead(recipe: Recipe, rounds: int = 60, steps: int = 10) -> dict[str, Any]:
-    """Share of step time that telemetry takes, measured in pairs.
+    """Return share of step time that telemetry takes, measured in pairs.
 
     One model in one process; blocks of steps alternate between telemetry on (scalars and layers as often as the
     recipe says) and off (not even the loss is written), and which of the two goes first alternates as well, so that
@@ -88,7 +88,7 @@ def telemetry_overhead(recipe: Recipe, rounds: int = 60, steps: int = 10) -> dic
 
 
 def _share(on_RS: np.ndarray, off_RS: np.ndarray, layered_S: np.ndarray) -> tuple[float, dict[str, float]]:
-    """Overhead and milliseconds per sort of step, from seconds per (round, step of the block)."""
+    """Return overhead and milliseconds per sort of step, from seconds per (round, step of the block)."""
     off = float(np.quantile(off_RS, QUANTILE))
     scalars = float(np.quantile(on_RS[:, ~layered_S], QUANTILE)) if (~layered_S).any() else off
     layers = float(np.quantile(on_RS[:, layered_S], QUANTILE))
@@ -102,7 +102,7 @@ def _silent(training: Training) -> Recorder:
 
 
 def _block(training: Training, recorder: Recorder, steps: int) -> np.ndarray:
-    """Seconds of each of ``steps`` steps; on a GPU the device is waited for after every one."""
+    """Return seconds of each of ``steps`` steps; on a GPU the device is waited for after every one."""
     training.recorder = recorder
     seconds = np.empty(steps)
     for number in range(steps):

@@ -169,7 +169,7 @@ def main() -> None:
 
 
 def _compiled(training: Training) -> dict[str, float]:
-    """CPU and wall seconds of compiling ahead; zeros where nothing is compiled."""
+    """Return CPU and wall seconds of compiling ahead; zeros where nothing is compiled."""
     if not training.engine.compiled:
         return {"compile_seconds": 0.0, "compile_wall_seconds": 0.0}
     wall, before = time.perf_counter(), processor_seconds()

@@ -58,7 +58,7 @@ class Clock(transformers.TrainerCallback):
 
 
 def gpt2(recipe: Recipe, words: Vocabulary, dropout: float | None) -> transformers.PreTrainedModel:
-    """``GPT2LMHeadModel`` of the recipe's size with random weights; dropout is GPT-2's own when None."""
+    """Return ``GPT2LMHeadModel`` of the recipe's size with random weights; dropout is GPT-2's own when None."""
     shape = recipe.architecture
     config = transformers.GPT2Config(
         vocab_size=words.size, n_positions=recipe.data.longest, n_embd=shape.width, n_layer=shape.layers,
@@ -70,7 +70,7 @@ def gpt2(recipe: Recipe, words: Vocabulary, dropout: float | None) -> transforme
 
 
 def bert(recipe: Recipe, words: Vocabulary, dropout: float | None) -> transformers.PreTrainedModel:
-    """``BertForMaskedLM``, as :func:`gpt2`."""
+    """Return ``BertForMaskedLM``, as :func:`gpt2`."""
     shape = recipe.architecture
     config = transformers.BertConfig(
         vocab_size=words.size, hidden_size=shape.width, num_hidden_layers=shape.layers,
@@ -83,7 +83,9 @@ def bert(recipe: Recipe, words: Vocabulary, dropout: float | None) -> transforme
 
 
 def score(model: transformers.PreTrainedModel, recipe: Recipe, prepared: PreparedData) -> float:
-    """Mean nats over the held-out set of the recipe, as :func:`workbench.training.evaluate.evaluate` counts them."""
+    """Return mean nats over the held-out set of the recipe, as :func:`workbench.training.evaluate.evaluate` counts
+    them.
+    """
     heldout = heldout_set(recipe, prepared)
     model.eval()
     total = 0.0
@@ -129,7 +131,7 @@ def train(recipe: Recipe, prepared: PreparedData, tuned: Mapping[str, bool] | No
 
 
 def fastest(recipe: Recipe, prepared: PreparedData, eager: bool = False) -> dict[str, bool]:
-    """The one of :data:`WAYS` with the least time per step here, by trials in turns.
+    """Return the one of :data:`WAYS` with the least time per step here, by trials in turns.
 
     Small models may lose by what large ones gain: of 2 layers x 64, bf16 and compilation make a step a third longer.
 

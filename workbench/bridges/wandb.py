@@ -31,7 +31,7 @@ class Wandb(Bridge):
         )  # fmt: skip
 
     def add(self, rows: Iterator[Row]) -> int:
-        """Log a row per record, at its optimizer step."""
+        """Return log a row per record, at its optimizer step."""
         count = 0
         for row in self.fresh(rows):
             count += len(row.values)

@@ -126,7 +126,8 @@ class Choice(BaseModel):
         return self
 
     def scheduled_values(self, progress: Progress) -> dict[str, float]:
-        """Every knob that may move, by path, when that many steps, tokens and seconds are done: what telemetry plots.
+        """Return every knob that may move, by path, when that many steps, tokens and seconds are done: what telemetry
+        plots.
 
         Choices that derive a number of their own from the progress add it here.
         """
@@ -150,7 +151,7 @@ class Choice(BaseModel):
                         if any(isinstance(each, Choice) and each.located() for each in value)}  # fmt: skip
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Combinations with the rest of ``recipe`` that cannot work (none unless overridden)."""
+        """Refuse combinations with the rest of ``recipe`` that cannot work (none unless overridden)."""
         return iter(())
 
     def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
@@ -159,7 +160,8 @@ class Choice(BaseModel):
 
     @classmethod
     def shared_knobs(cls, other: type[Choice]) -> tuple[str, ...]:
-        """Knobs whose values stay when ``other`` gives way to this kind: those that both take from one declaration.
+        """Return knobs whose values stay when ``other`` gives way to this kind: those that both take from one
+        declaration.
 
         A kind that declares a knob of its base anew (a learning rate that suits it) means something of its own by it.
         """
@@ -178,7 +180,7 @@ class Choice(BaseModel):
 
     @classmethod
     def summary(cls) -> str:
-        """First line of the docstring, without its markup: what a drop-down shows."""
+        """Return first line of the docstring, without its markup: what a drop-down shows."""
         return (cls.__doc__ or cls.__name__).strip().splitlines()[0].replace("``", "")
 
 
@@ -240,13 +242,13 @@ def _declares(model: type[Choice], name: str, other: type[Choice]) -> bool:
 
 
 def _kinds_with(axis: str, knob: str) -> list[str]:
-    """Registered kinds of an axis that have this knob and can be chosen."""
+    """Return registered kinds of an axis that have this knob and can be chosen."""
     known = _REGISTRY.get(axis, {}).items()
     return [kind for kind, model in known if knob in model.model_fields and model.listed and not model.placeholder]
 
 
 def registry(axis: str) -> Mapping[str, type[Choice]]:
-    """Every registered choice of an axis that a recipe can be composed of, by kind, in alphabetical order.
+    """Return every registered choice of an axis that a recipe can be composed of, by kind, in alphabetical order.
 
     Raises:
         ValueError: no such axis.
@@ -255,14 +257,14 @@ def registry(axis: str) -> Mapping[str, type[Choice]]:
 
 
 def readable(axis: str) -> Mapping[str, type[Choice]]:
-    """:func:`registry`, and what is never offered: all that a recipe may be read with."""
+    """Return :func:`registry`, and what is never offered: all that a recipe may be read with."""
     load_plugins(ENTRY_POINT_GROUP)
     check_known("axis", axis, _REGISTRY, ValueError)
     return dict(sorted(_REGISTRY[axis].items()))
 
 
 def resolve(axis: str, value: Any) -> Any:
-    """A kind's name or a mapping with ``kind`` -> the choice itself; anything else is left to pydantic."""
+    """Return a kind's name or a mapping with ``kind`` -> the choice itself; anything else is left to pydantic."""
     if isinstance(value, Choice):
         if value.axis != axis:
             raise PydanticCustomError(
@@ -288,6 +290,8 @@ C = TypeVar("C", bound=Choice)
 
 
 def one_of(base: type[C]) -> Any:
-    """Field type for "one choice of ``base``'s axis": accepts the choice, its kind, or a mapping with ``kind``."""
+    """Return field type for "one choice of ``base``'s axis": accepts the choice, its kind, or a mapping with
+    ``kind``.
+    """
     # SerializeAsAny: otherwise only the fields of the base are written, and the knobs of the choice itself are lost.
     return Annotated[SerializeAsAny[base], BeforeValidator(functools.partial(resolve, base.axis))]  # type: ignore[valid-type, misc]

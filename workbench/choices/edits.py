@@ -54,7 +54,7 @@ def edit(model: type[BaseModel], fields: Fields, edits: Iterable[tuple[str, Any]
 
 
 def unreadable_value(fields: Any) -> str:
-    """The first value that no knob can hold, as ``"path: why"``; empty if there is none.
+    """Return the first value that no knob can hold, as ``"path: why"``; empty if there is none.
 
     Half a character, an integer beyond every float, too deep a nest, too many values: pydantic, ``repr`` and JSON would
     raise errors of their own.
@@ -90,7 +90,8 @@ def _is_unicode(text: str) -> bool:
 
 
 def with_kind(axis: str, before: Any, kind: str) -> Fields:
-    """The fields of a choice of ``kind``: as they are where ``before`` is one, else its defaults and what both share.
+    """Return the fields of a choice of ``kind``: as they are where ``before`` is one, else its defaults and what both
+    share.
 
     Args:
         before: the present value: the fields of a choice, or the number of a scheduled knob.
@@ -104,7 +105,7 @@ def with_kind(axis: str, before: Any, kind: str) -> Fields:
 
 
 def shared_values(axis: str, before: Any, kind: str) -> Fields:
-    """The values that stay where a choice gives way to one of ``kind``, which is registered; of no choice, none.
+    """Return the values that stay where a choice gives way to one of ``kind``, which is registered; of no choice, none.
 
     Args:
         before: the fields of the choice, or the number of a scheduled knob.
@@ -116,7 +117,7 @@ def shared_values(axis: str, before: Any, kind: str) -> Fields:
 
 
 def defaults(model: type[BaseModel]) -> Fields:
-    """Every default of a model as JSON has it; required fields are left out."""
+    """Return every default of a model as JSON has it; required fields are left out."""
     values = {name: info.get_default(call_default_factory=True, validated_data={}) for name, info in
               model.model_fields.items()}  # fmt: skip
     return {
@@ -127,7 +128,7 @@ def defaults(model: type[BaseModel]) -> Fields:
 
 
 def axis_of(annotation: Any) -> str:
-    """The axis whose choices a field of this type takes; empty where it takes none."""
+    """Return the axis whose choices a field of this type takes; empty where it takes none."""
     if isinstance(annotation, type) and issubclass(annotation, Choice):
         return annotation.axis
     return next(filter(None, map(axis_of, typing.get_args(annotation))), "")
@@ -171,7 +172,9 @@ def _apply(model: type[BaseModel] | None, fields: Fields, leaf: _Leaf) -> None:
 
 
 def _model_of(model: type[BaseModel] | None, name: str, fields: Fields) -> type[BaseModel] | None:
-    """The class whose fields stand under ``name``; None where no such class is known, as under an unknown kind."""
+    """Return the class whose fields stand under ``name``; None where no such class is known, as under an unknown
+    kind.
+    """
     if axis := _axis_in(model, name):
         kind = fields.get("kind")
         return readable(axis).get(kind) if isinstance(kind, str) else None

@@ -30,7 +30,9 @@ _OF_PYDANTIC = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaxim
 
 
 def bounds_of(field: FieldInfo) -> dict[str, float]:
-    """Bounds of a knob in JSON Schema's words: pydantic's own, or those that ``schedules.scheduled_knob`` declares."""
+    """Return bounds of a knob in JSON Schema's words: pydantic's own, or those that ``schedules.scheduled_knob``
+    declares.
+    """
     # pydantic would take a function there as well; `knob` always writes a dictionary.
     found: dict[str, Any] = {**field.json_schema_extra} if isinstance(field.json_schema_extra, dict) else {}
     # Of annotated_types each bound is a class with one field of its name.
@@ -40,7 +42,7 @@ def bounds_of(field: FieldInfo) -> dict[str, float]:
 
 
 def legal_bounds(bounds: Mapping[str, float]) -> str:
-    """Bounds in signs; empty without any.
+    """Return bounds in signs; empty without any.
 
     Example:
         >>> legal_bounds({"minimum": 1, "maximum": 1048576})
@@ -114,7 +116,9 @@ def as_plain(value: Any) -> Any:
 
 
 def known_fields(model: type[BaseModel], value: Any) -> Any:
-    """``value`` itself; an error if it holds a field that ``model`` lacks, or text or true/false for a number."""
+    """Return ``value`` itself; an error if it holds a field that ``model`` lacks, or text or true/false for a
+    number.
+    """
     for name, given in value.items() if isinstance(value, Mapping) else ():
         if name not in model.model_fields:
             # Who leaves out which choice a knob is of means that one.

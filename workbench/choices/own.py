@@ -48,7 +48,7 @@ class OwnModel(Architecture):
         raise _gone(f"the model, a {self.model},")
 
     def least_parameters(self, tokens: int) -> int:
-        """All that the model has."""
+        """Return all that the model has."""
         return self.parameters
 
     @property

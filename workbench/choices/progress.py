@@ -73,7 +73,7 @@ class Budget(BaseModel):
 
 
 def parse_budget(text: str) -> dict[str, Any]:
-    """``"200 steps"`` -> ``{"amount": 200.0, "unit": "steps"}``; minutes and hours become seconds.
+    """Return ``"200 steps"`` -> ``{"amount": 200.0, "unit": "steps"}``; minutes and hours become seconds.
 
     Raises:
         ValueError: the text is not a number followed by a unit.
@@ -120,7 +120,7 @@ class Progress:
     budget: Budget
 
     def amount(self, unit: Unit) -> float:
-        """Progress in ``unit`` (steps, tokens or seconds)."""
+        """Return progress in ``unit`` (steps, tokens or seconds)."""
         return {"steps": self.step, "tokens": self.tokens, "seconds": self.seconds}[unit]
 
     @property

@@ -56,7 +56,7 @@ def presets(options: argparse.Namespace) -> int:
 
 
 def describe(choice: type[Choice]) -> dict[str, Any]:
-    """``kind``, ``summary`` and ``fields`` of a choice; each field with help, type, default, unit and bounds."""
+    """Return ``kind``, ``summary`` and ``fields`` of a choice; each field with help, type, default, unit and bounds."""
     fields = {name: _field(info) for name, info in choice.model_fields.items() if name != "kind"}
     return {"kind": choice.model_fields["kind"].default, "summary": choice.summary(), "fields": fields}
 
@@ -79,7 +79,7 @@ def _field(info: FieldInfo) -> dict[str, Any]:
 
 
 def _type(annotation: Any) -> str:
-    """``float or schedule``, ``'adam' | 'sgd'``: what may stand there, in words."""
+    """Return ``float or schedule``, ``'adam' | 'sgd'``: what may stand there, in words."""
     if annotation is type(None):
         return "null"
     if isinstance(annotation, type) and issubclass(annotation, Choice):

@@ -121,7 +121,7 @@ def _numbers(option: str, text: str, read: Callable[[str], Any], legal: str, man
 
 
 def summary(recipe: Recipe, found: Forecast) -> str:
-    """The forecast in a few lines."""
+    """Return the forecast in a few lines."""
     memory = ", ".join(f"{part} {bytes_words(number)}" for part, number in found.memory.items())
     seconds, low, high = map(duration_words, (found.seconds, found.seconds_low, found.seconds_high))
     lines = [

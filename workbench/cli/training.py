@@ -36,7 +36,7 @@ BYTES_PER_TOKEN = 32
 
 
 def recipe_from(options: argparse.Namespace) -> Recipe:
-    """The recipe that ``--preset`` or ``--recipe`` names, with what the other options change in it.
+    """Return the recipe that ``--preset`` or ``--recipe`` names, with what the other options change in it.
 
     Raises:
         RecipeError: none was named, or something in it is unknown or out of bounds.
@@ -56,13 +56,13 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
 
 
 def _changes(options: argparse.Namespace) -> list[tuple[str, Any]]:
-    """Path and value of what ``--set``, ``--budget``, ``--seed`` and ``--name`` change."""
+    """Return path and value of what ``--set``, ``--budget``, ``--seed`` and ``--name`` change."""
     named = {"budget": options.budget, "seed": options.seed, "name": options.name}
     return [*map(assignment, options.set), *((key, value) for key, value in named.items() if value is not None)]
 
 
 def text_edits(paths: list[str]) -> list[tuple[str, Any]]:
-    """The edits that make a recipe train on these files and folders; none for no path."""
+    """Return the edits that make a recipe train on these files and folders; none for no path."""
     from workbench.choices.data.files import check_paths
 
     if not paths:
@@ -74,7 +74,8 @@ def text_edits(paths: list[str]) -> list[tuple[str, Any]]:
 
 
 def _launchable(options: argparse.Namespace) -> Recipe:
-    """The recipe of a launch. Text of ``--text`` that may not fill a batch is prepared first, and so refused here.
+    """Return the recipe of a launch. Text of ``--text`` that may not fill a batch is prepared first, and so refused
+    here.
 
     Raises:
         RecipeError, DataError: as for :func:`recipe_from`, or the text is too small to train on.

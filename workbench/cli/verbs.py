@@ -51,12 +51,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def whole(legal: str = "") -> Callable[[str], int]:
-    """A reader of whole numbers, for an option's ``type``; ``legal`` is named where there is none."""
+    """Return a reader of whole numbers, for an option's ``type``; ``legal`` is named where there is none."""
     return _reader(int, "a whole number", legal)
 
 
 def number(legal: str = "") -> Callable[[str], float]:
-    """A reader of numbers, for an option's ``type``; ``legal`` is named where there is none."""
+    """Return a reader of numbers, for an option's ``type``; ``legal`` is named where there is none."""
     return _reader(float, "a number", legal)
 
 
@@ -71,7 +71,7 @@ def _reader(read: Callable[[str], Any], what: str, legal: str) -> Callable[[str]
 
 
 def verb_parser() -> Parser:
-    """The parser of the whole command line: ``options.verb`` names the function that answers."""
+    """Return the parser of the whole command line: ``options.verb`` names the function that answers."""
     parser = Parser(
         prog="workbench",
         description="Compose, launch, watch and measure language-model pre-training.",
@@ -374,7 +374,7 @@ def _add_catalogue(verbs: Any) -> None:
 
 
 def _add_recipe(parser: Parser) -> argparse._MutuallyExclusiveGroup:
-    """Options that say where a recipe comes from and what is changed in it; returns the group of the former."""
+    """Return options that say where a recipe comes from and what is changed in it; returns the group of the former."""
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--preset", metavar="NAME", help="start from this preset (`workbench presets`)")
     source.add_argument("--recipe", metavar="FILE", help="start from this recipe.json")

@@ -116,7 +116,7 @@ def _scores(views: Sequence[RunView], twins: Sequence[str], unlike: bool) -> lis
 
 
 def differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """``[{"path", "values"}]`` of the knobs in which recipes differ."""
+    """Return ``[{"path", "values"}]`` of the knobs in which recipes differ."""
     differ = columns_of(recipes)["differ"]
     return [{"path": path, "values": values} for path, values in differ.items() if path not in NO_KNOBS]
 
@@ -186,7 +186,9 @@ def _asked(recipe: Mapping[str, Any]) -> str:
 
 
 def _best(values: Sequence[float | None], better: str | None, twins: Sequence[str]) -> list[int]:
-    """Places of the best values, none where repetitions of one recipe (``twins``) lie as far apart as recipes do."""
+    """Return places of the best values, none where repetitions of one recipe (``twins``) lie as far apart as recipes
+    do.
+    """
     known = [(value, twin) for value, twin in zip(values, twins, strict=True) if value is not None]
     if better is None or len({twin for _, twin in known}) < 2:
         return []

@@ -108,7 +108,7 @@ class ForkPoint:
         return fork(self.launched, self.saved, changes).diff
 
     def longer(self) -> Recipe:
-        """:attr:`recipe`, with twice the budget where a fork would have nothing left to spend and this suffices.
+        """Return :attr:`recipe`, with twice the budget where a fork would have nothing left to spend and this suffices.
 
         Whoever forks a finished run has to enlarge its budget; a form that begins with what can run says so best.
         """
@@ -142,7 +142,7 @@ class ForkPoint:
         return f"{left:{form}} of {budget} are left"
 
     def refused(self, recipe: Recipe) -> list[str]:
-        """Paths of what ``recipe`` changes and no fork can."""
+        """Return paths of what ``recipe`` changes and no fork can."""
         from workbench.recipes.changes import belongs_to_checkpoint
 
         return belongs_to_checkpoint(self.recipe, recipe)

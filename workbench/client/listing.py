@@ -160,7 +160,7 @@ def newest_first(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def told(knobs: Mapping[str, EffectiveKnobs]) -> dict[str, Any]:
-    """:func:`columns_of` the knobs in force, and ``steered``: ``{run: {path: [value at the launch, step]}}``."""
+    """Return :func:`columns_of` the knobs in force, and ``steered``: ``{run: {path: [value at the launch, step]}}``."""
     steered = {
         run_id: {path: [knob.launched, knob.step] for path, knob in each.steered.items()}
         for run_id, each in knobs.items()
@@ -170,7 +170,7 @@ def told(knobs: Mapping[str, EffectiveKnobs]) -> dict[str, Any]:
 
 
 def columns_of(knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Knobs of many runs without repeating what all have in common.
+    """Return knobs of many runs without repeating what all have in common.
 
     Returns:
         ``runs`` (ids), ``same`` (``{path: value}`` of knobs that are equal in all runs), ``differ``

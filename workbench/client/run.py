@@ -104,7 +104,7 @@ class Run(Awaited["Result"]):
         return Recipe.load(self.folder.recipe)
 
     def view(self) -> RunView:
-        """Everything about the run now, as plain data.
+        """Return everything about the run now, as plain data.
 
         Returns:
             id, name, status, recipe, state, environment, evaluations, telemetry, scores, labels, origin, forecast,

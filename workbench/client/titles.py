@@ -45,7 +45,7 @@ def titles(folders: Sequence[RunFolder]) -> list[str]:
 
 
 def titled(views: Sequence[RunView], folders: Sequence[RunFolder]) -> list[RunView]:
-    """Views of these runs that are called by :func:`titles`."""
+    """Return views of these runs that are called by :func:`titles`."""
     return [replace(view, name=title) for view, title in zip(views, titles(folders), strict=True)]
 
 
@@ -70,7 +70,7 @@ def _tails(folders: Sequence[RunFolder]) -> list[list[str]]:
 
 
 def _with_budget(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Knobs with amount and unit of the budget as one: neither says anything without the other."""
+    """Return knobs with amount and unit of the budget as one: neither says anything without the other."""
     rest = {path: value for path, value in told.items() if path not in ("budget.amount", "budget.unit")}
     amount, unit = told.get("budget.amount"), told.get("budget.unit")
     return rest if amount is None else rest | {_BUDGET: _budget(amount, unit)}

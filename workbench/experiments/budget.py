@@ -75,7 +75,7 @@ class Share:
 
 
 def parse(text: object) -> Amount:
-    """``"60 s"``, ``"600 steps"``, ``"1e6 tokens"`` or ``"2e15 flops"``.
+    """Return ``"60 s"``, ``"600 steps"``, ``"1e6 tokens"`` or ``"2e15 flops"``.
 
     Raises:
         RecipeError: it is none of them.

@@ -55,7 +55,7 @@ POLL_SECONDS = 0.3
 
 
 def calibrated(mode: Mode, say: Callable[[str], None] | None = None, poll: Callable[[], None] | None = None) -> Rates:
-    """The rates of this machine in a mode: remembered, or measured now.
+    """Return the rates of this machine in a mode: remembered, or measured now.
 
     They are measured again if their file is damaged, or if a run has since found a matrix product clearly faster than
     it was when they were measured.
@@ -81,7 +81,7 @@ def calibrated(mode: Mode, say: Callable[[str], None] | None = None, poll: Calla
 
 
 def measured_again(mode: Mode, say: Callable[[str], None]) -> Rates:
-    """The rates of this machine, measured now and remembered in place of those that were.
+    """Return the rates of this machine, measured now and remembered in place of those that were.
 
     Args:
         say: called with one line before.
@@ -116,7 +116,7 @@ def _alone(say: Callable[[str], None], poll: Callable[[], None]) -> Iterator[Non
 
 
 def _remembered(mode: Mode) -> tuple[Rates | None, str]:
-    """The rates that still hold; else None, and what is said before they are measured."""
+    """Return the rates that still hold; else None, and what is said before they are measured."""
     folder = cache_folder() / FOLDER
     line = (
         "measuring this machine, once for runs of this precision on as many threads: "
@@ -140,7 +140,7 @@ def _kept(mode: Mode, rates: Rates) -> Rates:
 
 
 def measured(mode: Mode, poll: Callable[[], None] | None = None, *, fresh: bool = False) -> Rates:
-    """The rates of this machine, measured now in a process of its own, without reading remembered ones.
+    """Return the rates of this machine, measured now in a process of its own, without reading remembered ones.
 
     Args:
         poll: see :func:`calibrated`.
@@ -228,7 +228,7 @@ def rates_here(mode: Mode, subject: dict[str, Any] | None = None) -> Rates:
 
 
 def _part(name: str, subject: dict[str, Any], work: Callable[[], Any]) -> Any:
-    """A JSON-able part of a measurement: as an interrupted one has left it, or measured now and kept."""
+    """Return a JSON-able part of a measurement: as an interrupted one has left it, or measured now and kept."""
     folder, name = cache_folder() / FOLDER, f"{NAME}-part-{name}"
     record = recalled(folder, name, subject)
     if record is not None and "part" in record.value and record.age_seconds < RETRY_SECONDS:
@@ -239,7 +239,7 @@ def _part(name: str, subject: dict[str, Any], work: Callable[[], Any]) -> Any:
 
 
 def _page_seconds(device: torch.device) -> float:
-    """Seconds per byte that new memory adds to writing; none on a GPU, whose memory is kept."""
+    """Return seconds per byte that new memory adds to writing; none on a GPU, whose memory is kept."""
     if device.type != "cpu":
         return 0.0
     large = torch.randn(MAPPED_BYTES // 2)
@@ -254,7 +254,9 @@ def _optimizers(
     device: torch.device,
     part: Callable[[str, Callable[[], Any]], Any] = lambda name, work: work(),
 ) -> dict[str, OptimizerRates]:
-    """Rates of every optimizer; those that step the same tensors take turns, and are one part (:func:`rates_here`)."""
+    """Return rates of every optimizer; those that step the same tensors take turns, and are one part
+    (:func:`rates_here`).
+    """
 
     def steps(role: str, shapes: Sequence[tuple[int, ...]]) -> dict[str, float]:
         names = list(left)
@@ -281,7 +283,7 @@ def _optimizers(
 def _steps(
     kinds: Sequence[str], role: str, shapes: Sequence[tuple[int, ...]], device: torch.device
 ) -> dict[str, float]:
-    """Seconds of a step over tensors of one role, by optimizer."""
+    """Return seconds of a step over tensors of one role, by optimizer."""
     parameters = [torch.nn.Parameter(torch.randn(*shape, device=device) * 0.02) for shape in shapes]
     for parameter in parameters:
         parameter.grad = torch.randn_like(parameter) * 1e-3

@@ -71,7 +71,7 @@ class Sizes:
 
 @functools.lru_cache(maxsize=64)
 def sizes(spec: ModelSpec) -> Sizes:
-    """The exact numbers of the model that would be built, by role; nothing is allocated."""
+    """Return the exact numbers of the model that would be built, by role; nothing is allocated."""
     model, times, twins = _short_model(spec)
     roles: dict[str, list[torch.Tensor]] = {"matrix": [], "embedding": [], "vector": []}
     for group in model.parameter_groups(0.0):
@@ -92,13 +92,15 @@ def sizes(spec: ModelSpec) -> Sizes:
 
 
 def trained_numbers(spec: ModelSpec) -> list[int]:
-    """Numbers in each parameter that trains."""
+    """Return numbers in each parameter that trains."""
     model, times, _ = _short_model(spec)
     return [p.numel() for p in model.parameters() if p.requires_grad for _ in range(times[id(p)])]
 
 
 def _short_model(spec: ModelSpec) -> tuple[TrainingModel, dict[int, int], tuple[int, ...]]:
-    """A shallow model, how often each of its parameters stands in the deep one, by its id, and the twins of layers."""
+    """Return a shallow model, how often each of its parameters stands in the deep one, by its id, and the twins of
+    layers.
+    """
     small, _, twins, _ = shortened(spec.architecture)
     model = meta_model(spec._replace(architecture=small))
     if len(model.stacks()) > 1:
@@ -114,7 +116,8 @@ def _short_model(spec: ModelSpec) -> tuple[TrainingModel, dict[int, int], tuple[
 
 @functools.lru_cache(maxsize=64)
 def optimizer_bytes(choice: OptimizerChoice, spec: ModelSpec, memory: MemoryPlan = WHOLE) -> int:
-    """Bytes of the optimizer's state and the weights' average between two steps, once every parameter has a gradient.
+    """Return bytes of the optimizer's state and the weights' average between two steps, once every parameter has a
+    gradient.
 
     The optimizer itself makes its state, for parameters without memory; ``memory`` says how moments are held.
     """
@@ -143,7 +146,9 @@ def optimizer_bytes(choice: OptimizerChoice, spec: ModelSpec, memory: MemoryPlan
 
 @functools.lru_cache(maxsize=64)
 def _state_of_one(choice: OptimizerChoice) -> tuple[int, int]:
-    """Bytes of state per parameter, and per number in it, of one of torch's own optimizers: found by taking a step."""
+    """Return bytes of state per parameter, and per number in it, of one of torch's own optimizers: found by taking a
+    step.
+    """
     sizes_of = []
     for numbers in (1, 2):
         parameter = torch.nn.Parameter(torch.zeros(numbers, 8))
@@ -169,7 +174,7 @@ def footprint(
     memory: MemoryPlan = WHOLE,
     stream: int = 0,
 ) -> Footprint:
-    """Bytes of a step.
+    """Return bytes of a step.
 
     Args:
         plan: what every layer does; layers below the first that trains keep nothing.

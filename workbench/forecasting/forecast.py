@@ -82,7 +82,7 @@ class Forecast:
         return f"Forecast({', '.join(f'{name}={_rounded(value)!r}' for name, value in shown)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """All attributes by name, JSON-serialisable."""
+        """Return all attributes by name, JSON-serialisable."""
         return asdict(self)
 
 
@@ -184,7 +184,7 @@ def _check(recipe: Recipe, rates: Rates | None) -> None:
 
 
 def rates_from(known: Mapping[str, Any]) -> Rates:
-    """Rates of a machine, from what their ``model_dump`` gave."""
+    """Return rates of a machine, from what their ``model_dump`` gave."""
     from workbench.forecasting.rates import Rates
 
     return Rates(**known)
@@ -207,7 +207,9 @@ def measure_again(recipe: Recipe, say: Callable[[str], None]) -> None:
 
 
 def unusual(recipe: Recipe) -> Problem | None:
-    """A learning rate or a time at which nothing is learned; None where both may be well chosen. Takes no time."""
+    """Return a learning rate or a time at which nothing is learned; None where both may be well chosen. Takes no
+    time.
+    """
     from workbench.choices.choice import Problem
 
     optimizer, budget = recipe.optimizer, recipe.budget
@@ -236,7 +238,7 @@ def _preparation(data: Data) -> tuple[str, float]:
 
 
 def _schedules(points: list[Any]) -> dict[str, list[float]]:
-    """Values by path at every point, ``progress`` first; a knob that one phase alone has is left out."""
+    """Return values by path at every point, ``progress`` first; a knob that one phase alone has is left out."""
     found = {"progress": [point.progress.fraction for point in points]}
     always = [path for path in points[0].knobs if all(path in point.knobs for point in points)]
     return found | {path: [point.knobs[path] for point in points] for path in always}
@@ -262,7 +264,9 @@ def _notes(recipe: Recipe) -> list[str]:
 
 
 def _vocabulary(data: Data) -> Vocabulary:
-    """The vocabulary that preparation will give: known from the recipe where a size is asked for, else prepared."""
+    """Return the vocabulary that preparation will give: known from the recipe where a size is asked for, else
+    prepared.
+    """
     from workbench.choices.data.prepare import prepare
     from workbench.choices.data.tokens import Vocabulary
 
@@ -274,7 +278,9 @@ def _vocabulary(data: Data) -> Vocabulary:
 
 
 def _attention(recipe: Recipe, rates: Rates, here: bool) -> str:
-    """The engine's attention; of several, the fastest for such a recipe here, else at the nearest calibrated length."""
+    """Return the engine's attention; of several, the fastest for such a recipe here, else at the nearest calibrated
+    length.
+    """
     engine = recipe.engine()
     attentions = engine.priced_attentions
     if len(attentions) == 1:

@@ -39,7 +39,7 @@ _MODELS: tuple[dict[str, Any], ...] = (
 
 
 def models(mode: Mode) -> list[Recipe]:
-    """The recipes of the models that are trained: dominated by calls, by moving numbers, by products; eager."""
+    """Return the recipes of the models that are trained: dominated by calls, by moving numbers, by products; eager."""
     execution = {
         "device": mode.device, "precision": mode.precision, "compile": False, "threads": mode.threads,
         "attention": "plain",
@@ -60,7 +60,7 @@ class SmallModel(contextlib.AbstractContextManager["SmallModel"]):
         self._training.close()
 
     def pass_seconds(self) -> list[float]:
-        """Every kernel of a forward and backward pass, in the order in which they run."""
+        """Return every kernel of a forward and backward pass, in the order in which they run."""
         assembled, training = self._training.assembled, self._training
         batch = training.batches.next(0, training.batch_size.shape(training.progress)).parts[0].to(self._device)
         with Stopwatch(self._clock, lambda: wait_for(self._device)) as watch:
@@ -77,7 +77,9 @@ class SmallModel(contextlib.AbstractContextManager["SmallModel"]):
 
 
 def kernel_rates(mode: Mode) -> tuple[dict[str, tuple[float, ...]], float]:
-    """Rates by the key of an operation (see :func:`lines`), and by how much the halves of the rounds disagreed."""
+    """Return rates by the key of an operation (see :func:`lines`), and by how much the halves of the rounds
+    disagreed.
+    """
     with contextlib.ExitStack() as stack:
         trained = {str(i): stack.enter_context(SmallModel(recipe)) for i, recipe in enumerate(models(mode))}
         passes = measure({name: small.pass_seconds for name, small in trained.items()})
@@ -86,7 +88,7 @@ def kernel_rates(mode: Mode) -> tuple[dict[str, tuple[float, ...]], float]:
 
 
 def _random_text() -> PreparedData:
-    """Documents of 100 random tokens: a model's speed does not depend on its text."""
+    """Return documents of 100 random tokens: a model's speed does not depend on its text."""
     drawn = np.random.default_rng(0).integers(5, VOCABULARY.used, (600, 100)).astype(np.uint16)
     drawn[:, 0], drawn[:, -1] = VOCABULARY.cls, VOCABULARY.sep
     store = TokenStore(drawn.reshape(-1), np.arange(0, drawn.size + 1, 100))

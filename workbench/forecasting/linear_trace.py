@@ -133,7 +133,7 @@ class TraceRecorder(MetaTensorMode):
         self._backward = True
 
     def finish(self, labels: int) -> LinearTrace:
-        """Everything by part."""
+        """Return everything by part."""
         for number, here in self._kept.items():
             part = self._part(here)
             part.kept = _total((part.kept, self._sizes[number]))

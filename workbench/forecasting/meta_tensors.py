@@ -102,7 +102,9 @@ class ModelSpec(NamedTuple):
 
 @functools.lru_cache(maxsize=8)
 def meta_model(spec: ModelSpec) -> TrainingModel:
-    """The model with its head on the meta device: shapes of any size, no memory. Shared, so never to be changed."""
+    """Return the model with its head on the meta device: shapes of any size, no memory. Shared, so never to be
+    changed.
+    """
     architecture, objective, vocabulary, longest, attention, head, operations = spec
     with torch.device("meta"):
         model = objective.build(Builder(architecture, vocabulary, longest, 0, objective.causal, attention))
@@ -145,7 +147,7 @@ def _swapped(model: nn.Module) -> Iterator[None]:
 
 
 def _inner(value: Any, read: list[Tensor]) -> Any:
-    """The meta tensors behind an argument; they are added to ``read``."""
+    """Return the meta tensors behind an argument; they are added to ``read``."""
     if type(value) is MetaTensor:
         read.append(value.meta)
         return value.meta
@@ -160,7 +162,7 @@ def _inner(value: Any, read: list[Tensor]) -> Any:
 
 
 def _outer(out: Tensor, args: Any) -> Tensor:
-    """``out`` as a MetaTensor; an operation in place returns its argument."""
+    """Return ``out`` as a MetaTensor; an operation in place returns its argument."""
     for value in args:
         if type(value) is MetaTensor and value.meta is out:
             return value
@@ -173,7 +175,9 @@ _MOST_RESULTS = 20_000
 
 
 def _result(func: Any, args: list[Any], kwargs: dict[str, Any], read: list[Tensor]) -> tuple[Any, bool]:
-    """``func(*args, **kwargs)`` on meta tensors, and whether it is a view: in an argument's memory, unchanged."""
+    """Return ``func(*args, **kwargs)`` on meta tensors, and whether it is a view: in an argument's memory,
+    unchanged.
+    """
     sort = _sort(func)
     if sort == "in place":
         return args[0], False
@@ -200,7 +204,9 @@ def _result(func: Any, args: list[Any], kwargs: dict[str, Any], read: list[Tenso
 
 @functools.lru_cache(maxsize=2048)
 def _sort(func: Any) -> str:
-    """``in place``: gives back its first argument; ``fresh``: its results have memory of their own; else ``other``."""
+    """Return ``in place``: gives back its first argument; ``fresh``: its results have memory of their own; else
+    ``other``.
+    """
     returns = func._schema.returns
     if func._schema.is_mutable:
         return "in place" if torch.Tag.pointwise in func.tags and len(returns) == 1 else "other"

@@ -93,12 +93,12 @@ class Trace:
 
 
 def fresh_bytes(name: str, written: list[Tensor]) -> int:
-    """Bytes of memory that an operation asks for: none where it works in place."""
+    """Return bytes of memory that an operation asks for: none where it works in place."""
     return 0 if name.endswith("_") else sum(t.numel() * t.element_size() for t in written)
 
 
 def described(name: str, read: list[Tensor], written: list[Tensor]) -> tuple[str, str, tuple[int, int, int, int]]:
-    """Key, kind and (many, m, k, n) of an :class:`Operation`, from its tensors, real or without memory."""
+    """Return key, kind and (many, m, k, n) of an :class:`Operation`, from its tensors, real or without memory."""
     bits = 8 * written[0].element_size()
     if not name.startswith(PRODUCTS):
         lies = "" if all(t.is_contiguous() for t in read) else " strided"
@@ -118,7 +118,7 @@ def described(name: str, read: list[Tensor], written: list[Tensor]) -> tuple[str
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[Tensor]:
-    """Tensors of any shape among arguments or results, those in tuples and lists too."""
+    """Yield tensors of any shape among arguments or results, those in tuples and lists too."""
     for value in values:
         if isinstance(value, Tensor):
             yield value

@@ -38,11 +38,11 @@ class Seconds(NamedTuple):
     calls: float = 0.0
 
     def plus(self, other: Seconds) -> Seconds:
-        """The sum; all in seconds."""
+        """Return the sum; all in seconds."""
         return Seconds(*(a + b for a, b in zip(self, other, strict=True)))
 
     def scaled(self, share: float) -> float:
-        """Seconds in all where sizes are a share of those priced, calls the same."""
+        """Return seconds in all where sizes are a share of those priced, calls the same."""
         return share * (self.products + self.moving) + self.calls
 
 
@@ -59,7 +59,7 @@ class Price:
     linear: float
 
     def pays(self, trains: bool, passes: bool) -> Seconds:
-        """Seconds of a layer that trains, one that merely passes gradients on, or one below all gradients."""
+        """Return seconds of a layer that trains, one that merely passes gradients on, or one below all gradients."""
         if not passes:
             return self.forward
         both = self.forward.plus(self.backward)
@@ -83,7 +83,7 @@ class Prices:
 
 
 def priced(trace: Trace, rates: Rates, fused: bool, launched: bool) -> Prices:
-    """Every part of a trace at a machine's rates.
+    """Return every part of a trace at a machine's rates.
 
     Args:
         fused: blocks and head are compiled.
@@ -99,7 +99,7 @@ def priced(trace: Trace, rates: Rates, fused: bool, launched: bool) -> Prices:
 def micro_batch_seconds(
     prices: Prices, plan: LayerPlan, rows: float = 1.0, labels: float = 1.0, memory: MemoryPlan = WHOLE
 ) -> float:
-    """Seconds of one micro-batch, forward and backward, under a plan.
+    """Return seconds of one micro-batch, forward and backward, under a plan.
 
     Args:
         rows, labels: tokens and labelled positions as shares of those priced.

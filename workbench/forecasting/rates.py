@@ -27,7 +27,7 @@ class OptimizerRates(BaseModel):
     vector: float
 
     def seconds_of(self, matrices: Sequence[tuple[int, int]], vectors: int, tables: int, share: float = 1.0) -> float:
-        """Seconds of a step.
+        """Return seconds of a step.
 
         Args:
             matrices: (numbers, smaller side) of the hidden ones, those of equal sides together.
@@ -66,7 +66,8 @@ class Rates(BaseModel):
 
 
 def interpolate(curve: Curve, size: float) -> float:
-    """The curve's value at a size, along straight lines of its logarithms; constant below, the last line goes on.
+    """Return the curve's value at a size, along straight lines of its logarithms; constant below, the last line goes
+    on.
 
     Example:
         >>> round(interpolate(((1.0, 10.0), (100.0, 1000.0)), 10.0))

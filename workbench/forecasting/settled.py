@@ -64,5 +64,5 @@ def _kept(engine: Foreseen, spec: ModelSpec) -> Kept:
 
 
 def _stream(spec: ModelSpec, rows: int) -> int:
-    """Bytes of a layer's input; the residual stream is float32."""
+    """Return bytes of a layer's input; the residual stream is float32."""
     return 4 * spec.architecture.width * spec.longest * rows

@@ -123,7 +123,7 @@ class Simulator:
         return simulated
 
     def memory(self, simulated: SimulatedRun) -> Footprint:
-        """Bytes of the largest step of a simulated run."""
+        """Return bytes of the largest step of a simulated run."""
         largest: dict[tuple[int, int], Point] = {}
         for point in simulated.points:
             # Of every stage and number of gradients, the largest micro-batch: only those few are traced.
@@ -138,7 +138,9 @@ class Simulator:
         return max((self._memory(point, moving) for point in largest.values()), key=lambda found: found.peak)
 
     def compile_seconds(self, simulated: SimulatedRun) -> float:
-        """About what compiling takes where nothing of it is in the compiler's cache; 0 where nothing is compiled."""
+        """Return about what compiling takes where nothing of it is in the compiler's cache; 0 where nothing is
+        compiled.
+        """
         if not self.mode.compiled:
             return 0.0
         # By architecture: a model that is widened compiles anew.
@@ -174,7 +176,7 @@ class Simulator:
     def _micro_batch(
         self, stage: int, phase: int, plan: LayerPlan, shape: StepShape, labels: int
     ) -> tuple[float, float]:
-        """FLOPs and seconds of one."""
+        """Return FLOPs and seconds of one."""
         # Scales and probabilities change with every step and cost nothing.
         key = (stage, phase, plan.runs, plan.trains, plan.embedding, plan.head, shape, labels)
         if key not in self._costs:
@@ -207,7 +209,7 @@ class Simulator:
         return self._prices[key]
 
     def _rows(self, length: int, shape: StepShape) -> int:
-        """Rows that are traced: the next power of two, so that a batch that grows is traced a few times only."""
+        """Return rows that are traced: the next power of two, so that a batch that grows is traced a few times only."""
         if isinstance(self.recipe.data.batch_size, int) and isinstance(self.recipe.data.sequence_length, int):
             return shape.part_rows
         return 1 << (shape.part_rows - 1).bit_length()
@@ -230,7 +232,7 @@ class Simulator:
         return footprint(found, size, state, worst, parts, compiled, not self.launched, moving, memory, stream)
 
     def _update(self, stage: int, plans: list[LayerPlan]) -> float:
-        """Seconds of the optimizer's step; layers without gradients cost nothing."""
+        """Return seconds of the optimizer's step; layers without gradients cost nothing."""
         spec, size = self._stage_model(stage)
         trains = _mean(plans, spec.architecture.layers, lambda plan, layer: plan.runs[layer] and plan.trains[layer])
         share = sum(trains) / max(1, len(trains))
@@ -257,12 +259,12 @@ class Simulator:
 
 
 def _steady(choice: OptimizerChoice) -> OptimizerChoice:
-    """The optimizer without what its state does not depend on, so that a learning rate is no new question."""
+    """Return the optimizer without what its state does not depend on, so that a learning rate is no new question."""
     return choice.model_copy(update={"lr": 1e-3, "schedule": WarmupHoldDecay(), "weight_decay": 0.01})
 
 
 def _at(done: Progress, fraction: float) -> Progress:
-    """``done`` with the budget's own unit at a share of the budget."""
+    """Return ``done`` with the budget's own unit at a share of the budget."""
     amount = fraction * done.budget.amount
     spent: dict[str, float] = {"steps": done.step, "tokens": done.tokens, "seconds": done.seconds}
     spent[done.budget.unit] = amount
@@ -270,5 +272,5 @@ def _at(done: Progress, fraction: float) -> Progress:
 
 
 def _mean(plans: list[LayerPlan], layers: int, of: Callable[[LayerPlan, int], bool]) -> list[float]:
-    """Share of the plans for which ``of`` is true, by layer; layers that do not exist yet have none."""
+    """Return share of the plans for which ``of`` is true, by layer; layers that do not exist yet have none."""
     return [sum(of(plan, i) for plan in plans if i < plan.layers) / len(plans) for i in range(layers)]

@@ -53,7 +53,8 @@ class Stopwatch(TorchDispatchMode):
 
 
 def lines(readings: Iterable[Reading]) -> dict[str, tuple[float, ...]]:
-    """Rates by key: seconds per call, then per FLOP and number of a product, or per byte; by kind for keys that nobody
+    """Return rates by key: seconds per call, then per FLOP and number of a product, or per byte; by kind for keys
+    that nobody
     has met."""
     by_key: dict[str, list[Reading]] = {}
     for reading in readings:
@@ -66,7 +67,7 @@ def lines(readings: Iterable[Reading]) -> dict[str, tuple[float, ...]]:
 
 
 def fitted_line(sizes_NK: Sequence[Sequence[float]], seconds_N: Sequence[float]) -> tuple[float, ...]:
-    """Rates >= 0 with sizes x rates = seconds, closest by relative error.
+    """Return rates >= 0 with sizes x rates = seconds, closest by relative error.
 
     Least squares over every subset of the columns; of those without a negative rate, the best: with at most five
     columns there are 31. All rates are then scaled so that the sums agree, because readings scatter upwards, and a fit

@@ -60,14 +60,17 @@ class Short(NamedTuple):
     sorts: tuple[float, ...]
 
     def representative(self, layer: int) -> int:
-        """The traced layer that costs what ``layer`` of the deep architecture costs, as long as it is not the last."""
+        """Return the traced layer that costs what ``layer`` of the deep architecture costs, as long as it is not the
+        last.
+        """
         traced = (i for i, run in enumerate(self.runs[:-1]) if run and self.sorts[i] == self.sorts[layer])
         return next(traced)
 
 
 @functools.lru_cache(maxsize=256)
 def shortened(architecture: Architecture) -> Short:
-    """The shallowest architecture whose first layer, last layer and one of each sort between are those of a deep one.
+    """Return the shallowest architecture whose first layer, last layer and one of each sort between are those of a
+    deep one.
 
     Example:
         >>> from workbench.choices.architectures import PreLN
@@ -96,7 +99,7 @@ def shortened(architecture: Architecture) -> Short:
 
 @functools.lru_cache(maxsize=128)
 def _linear_trace(small: ModelSpec, runs: tuple[bool, ...], length: int, dtype: torch.dtype) -> LinearTrace:
-    """A trace for any number of rows; arguments as for :func:`trace`."""
+    """Return a trace for any number of rows; arguments as for :func:`trace`."""
     # A copy: what a model notes about itself while it runs is not for others.
     model = copy.copy(meta_model(small))
     vocabulary, knobs = small.vocabulary, small.architecture.model_dump().values()

@@ -16,12 +16,12 @@ def script(name: str) -> str:
 
 
 def code(name: str) -> traitlets.Unicode[str, str | bytes]:
-    """The trait with the JavaScript module of a :class:`BundledWidget`."""
+    """Return the trait with the JavaScript module of a :class:`BundledWidget`."""
     return traitlets.Unicode(script(name)).tag(sync=True)
 
 
 def style(name: str) -> str:
-    """The style sheet of a widget."""
+    """Return the style sheet of a widget."""
     return (STATIC / f"{name}.css").read_text(encoding="utf-8")
 
 

@@ -37,7 +37,7 @@ _NUMBERS = (
 
 
 def compare(*runs: Any, runs_dir: str | Path | None = None) -> Comparison:
-    """Runs side by side: what they achieved, their curves, and the knobs in which their recipes differ.
+    """Return runs side by side: what they achieved, their curves, and the knobs in which their recipes differ.
 
     As the last expression of a cell it displays itself: live while any of the runs is going and a page is open, else
     as tables and a picture that need neither kernel nor scripts. For a single run, all choices are shown.
@@ -105,7 +105,7 @@ class Comparison:
         return {knob["path"]: knob["values"] for knob in comparison.differences(recipes)}
 
     def frame(self) -> pandas.DataFrame:
-        """:attr:`rows` as a pandas table, one row per run.
+        """Return :attr:`rows` as a pandas table, one row per run.
 
         Raises:
             WorkbenchError: pandas is not installed.
@@ -142,7 +142,7 @@ class Comparison:
             publish(self._bundle())
 
     def _bundle(self) -> dict[str, Any]:
-        """Everything as it is now, for where nothing moves."""
+        """Return everything as it is now, for where nothing moves."""
         from workbench.plots.static import facts_html, summary_bundle
 
         views = self._views
@@ -178,7 +178,7 @@ class Comparison:
 
 
 def _choices(folder: RunFolder) -> str:
-    """A run's recipe as text, a line per axis."""
+    """Return a run's recipe as text, a line per axis."""
     from workbench.plots.tables import choices
 
     rows = choices(read_object(folder.recipe), effective_knobs(folder))

@@ -66,7 +66,7 @@ class Light(ipywidgets.DOMWidget):
 
 
 def light(make: type[W], *arguments: Any, **traits: Any) -> W:
-    """A widget of ipywidgets as a :class:`Light` one.
+    """Return a widget of ipywidgets as a :class:`Light` one.
 
     Args:
         make: its class.

@@ -9,7 +9,7 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def view_bundle(model_id: str, text: str, html: str = "") -> dict[str, Any]:
-    """The MIME bundle of a live widget.
+    """Return the MIME bundle of a live widget.
 
     Args:
         text: one line for where nothing of ours can be drawn.

@@ -55,7 +55,7 @@ def model_card(
     framed: bool = True,
     scores: Sequence[ScoreRow] = (),
 ) -> str:
-    """The card as Markdown, with the header that the Hugging Face Hub reads.
+    """Return the card as Markdown, with the header that the Hugging Face Hub reads.
 
     Args:
         facts: facts of the model: id of its ``run``, ``step``, ``tokens`` read, ``parameters``, ``layers`` that exist
@@ -103,7 +103,7 @@ def _scores(rows: Sequence[ScoreRow]) -> str:
 
 
 def _architecture(choice: Architecture) -> str:
-    """One sentence about this model: a choice's own summary speaks of its defaults."""
+    """Return one sentence about this model: a choice's own summary speaks of its defaults."""
     summary = type(choice).summary()
     if not isinstance(choice, Modular):
         return summary
@@ -152,7 +152,7 @@ def _facts(recipe: Recipe, evaluations: dict[str, Any], facts: dict[str, Any], b
 
 
 def _knob_text(choice: Any) -> str:
-    """A choice in one cell: its kind, and the knobs that were turned."""
+    """Return a choice in one cell: its kind, and the knobs that were turned."""
     turned = choice.model_dump(mode="json", exclude_defaults=True, exclude={"kind", "tokenizer"})
     # One level: what a schedule is made of stands in the recipe below.
     knobs = [f"{name} {getattr(getattr(choice, name), 'kind', value)}" for name, value in turned.items()]

@@ -138,7 +138,7 @@ def _parameters(run: TrainedModel) -> int:
 
 
 def run_tokenizer(folder: RunFolder) -> Tokenizer:
-    """The tokenizer that a run trained with.
+    """Return the tokenizer that a run trained with.
 
     Raises:
         RunError: its file is missing, or is another than the trainer wrote.
@@ -166,7 +166,9 @@ def frames_documents(tokenizer: Tokenizer, vocabulary: Vocabulary) -> bool:
 
 
 def tokenizer_settings(tokenizer: Tokenizer, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
-    """``tokenizer_config.json`` for transformers' fast tokenizer: which tokens are special, how long a row may be."""
+    """Return ``tokenizer_config.json`` for transformers' fast tokenizer: which tokens are special, how long a row may
+    be.
+    """
     special = {name: getattr(vocabulary, name) for name in ("cls", "sep", "mask", "pad", "unk")}
     # As the model's config says; programs that score models begin a text with the first.
     special |= {"bos": vocabulary.cls, "eos": vocabulary.sep}

@@ -74,7 +74,7 @@ def document_bias(documents_BT: Tensor, causal: bool | Tensor | Sight, dtype: to
 
 
 def plain(q_BHTE: Tensor, k_BHSE: Tensor, v_BHSE: Tensor, bias_BHTS: Tensor, dropout: float = 0.0) -> Tensor:
-    """softmax(q k^T / sqrt(E) + bias) v, written out: two matrix products with the softmax between them in fp32.
+    """Return softmax(q k^T / sqrt(E) + bias) v, written out: two matrix products with the softmax between them in fp32.
 
     Args:
         q_BHTE, k_BHSE, v_BHSE: queries (B, H, T, E), keys and values (B, H, S, E).
@@ -92,14 +92,16 @@ def plain(q_BHTE: Tensor, k_BHSE: Tensor, v_BHSE: Tensor, bias_BHTS: Tensor, dro
 
 
 def attention_probabilities(q_BHTE: Tensor, k_BHSE: Tensor, bias_BHTS: Tensor) -> Tensor:
-    """softmax(q k^T / sqrt(E) + bias) in fp32, (B, H, T, S); every row sums to one."""
+    """Return softmax(q k^T / sqrt(E) + bias) in fp32, (B, H, T, S); every row sums to one."""
     # Scaling q rather than the logits touches S / E times fewer numbers.
     logits_BHTS = (q_BHTE * q_BHTE.shape[-1] ** -0.5) @ k_BHSE.transpose(-2, -1)
     return torch.softmax(logits_BHTS + bias_BHTS, dim=-1, dtype=torch.float32)
 
 
 def sdpa(q_BHTE: Tensor, k_BHSE: Tensor, v_BHSE: Tensor, bias_BHTS: Tensor, dropout: float = 0.0) -> Tensor:
-    """torch's scaled_dot_product_attention, additive mask; arguments and result (B, H, T, E) as for :func:`plain`."""
+    """Return torch's scaled_dot_product_attention, additive mask; arguments and result (B, H, T, E) as for
+    :func:`plain`.
+    """
     # torch's CPU kernel knows no dropout, and what torch does instead draws every number by itself when compiled.
     if dropout and q_BHTE.device.type == "cpu":
         return plain(q_BHTE, k_BHSE, v_BHSE, bias_BHTS, dropout)
@@ -113,7 +115,7 @@ ATTENTION: dict[str, Attention] = {"plain": plain, "sdpa": sdpa}
 
 
 def attention_named(name: str) -> Attention:
-    """The implementation called ``name``.
+    """Return the implementation called ``name``.
 
     Raises:
         RecipeError: there is none.

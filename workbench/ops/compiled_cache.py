@@ -52,7 +52,7 @@ def mending(compile: Callable[[], object]) -> list[Path]:
 
 
 def damaged_library(error: BaseException) -> Path | None:
-    """The library of the cache that the dynamic loader could not read, if that is what went wrong."""
+    """Return the library of the cache that the dynamic loader could not read, if that is what went wrong."""
     if (match := _DAMAGED.search(str(error))) is None:
         return None
     from torch._inductor.runtime.cache_dir_utils import cache_dir

@@ -22,7 +22,8 @@ _FILES = {
 
 
 def free_bytes(device: torch.device, at_peak: bool = False) -> int:
-    """Bytes that this process can still take on ``device``: of the GPU, or the least that machine and limits leave.
+    """Return bytes that this process can still take on ``device``: of the GPU, or the least that machine and limits
+    leave.
 
     On a CPU these are what the machine has available, the limits of the control groups around the process (containers,
     Slurm, systemd), and the limit on its own addresses (``ulimit -v``).
@@ -55,7 +56,9 @@ def free_bytes(device: torch.device, at_peak: bool = False) -> int:
 
 
 def _groups() -> Iterator[list[Path]]:
-    """The files of the control groups that this process is in, and of those around them; some may not be there."""
+    """Yield the files of the control groups that this process is in, and of those around them; some may not be
+    there.
+    """
     try:
         lines = OWN_GROUPS.read_text().splitlines()
     except OSError:
@@ -69,13 +72,13 @@ def _groups() -> Iterator[list[Path]]:
 
 
 def _given_back() -> tuple[int, int]:
-    """Resident bytes and addresses that this process has held at most, beyond what it holds now."""
+    """Return resident bytes and addresses that this process has held at most, beyond what it holds now."""
     found = own_sizes()
     return (found["VmHWM"] - found["VmRSS"], found["VmPeak"] - found["VmSize"]) if found else (0, 0)
 
 
 def own_sizes() -> dict[str, int]:
-    """Bytes of this process by their names in Linux's /proc/self/status; empty where the system does not say."""
+    """Return bytes of this process by their names in Linux's /proc/self/status; empty where the system does not say."""
     try:
         lines = Path("/proc/self/status").read_text(errors="replace").splitlines()
     except OSError:
@@ -93,7 +96,9 @@ def ran_out(error: BaseException) -> bool:
 
 
 def wanted_bytes(error: BaseException) -> int | None:
-    """Bytes of the tensor for which there was no room, as torch's allocators say it; None where the error does not."""
+    """Return bytes of the tensor for which there was no room, as torch's allocators say it; None where the error does
+    not.
+    """
     text = str(error)
     if found := re.search(r"tried to allocate (\d+) bytes", text):
         return int(found[1])

@@ -21,19 +21,19 @@ SEEN_CHUNKS = 3
 
 
 def window_distances(window: int, causal: bool) -> tuple[int, int]:
-    """Least and greatest distance key - query that a window of so many tokens lets through."""
+    """Return least and greatest distance key - query that a window of so many tokens lets through."""
     return (1 - window, 0) if causal else (-(window // 2), window // 2)
 
 
 def windowed(bias_BHTT: Tensor, window: int, causal: bool) -> Tensor:
-    """The same bias, (B, H, T, T), with -inf for every pair farther apart than the window lets through."""
+    """Return the same bias, (B, H, T, T), with -inf for every pair farther apart than the window lets through."""
     low, high = window_distances(window, causal)
     near_TT = torch.ones(bias_BHTT.shape[-2:], dtype=torch.bool, device=bias_BHTT.device).tril_(high).triu_(low)
     return bias_BHTT.masked_fill(~near_TT, float("-inf"))
 
 
 def chunk_size(length: int, window: int) -> int:
-    """C for rows of T tokens, the least divisor of T that is at least W / 2 and 32; 0 where a mask is faster.
+    """Return C for rows of T tokens, the least divisor of T that is at least W / 2 and 32; 0 where a mask is faster.
 
     Forward and backward of plain attention on a CPU, chunks against mask, bf16 and fp32: 1.1 to 1.5 times the time
     where a row is 1.3 times as long as the keys K that a chunk sees, 0.5 to 0.8 at 2.7 times, 0.2 to 0.4 at 2.7 to 5
@@ -50,7 +50,9 @@ def chunk_size(length: int, window: int) -> int:
 
 
 def banded(bias_BHTT: Tensor, chunk: int, window: int, causal: bool) -> Tensor:
-    """The part of a bias that chunks need: (B, H, T, T) -> (B, H, N, C, K), -inf beyond the window and the row."""
+    """Return the part of a bias that chunks need: (B, H, T, T) -> (B, H, N, C, K), -inf beyond the window and the
+    row.
+    """
     before = chunk * (2 if causal else 1)
     rows, heads, length, _ = bias_BHTT.shape
     width = length + (SEEN_CHUNKS - 1) * chunk
@@ -67,12 +69,14 @@ def banded(bias_BHTT: Tensor, chunk: int, window: int, causal: bool) -> Tensor:
 
 
 def split_chunks(x_BHTE: Tensor, chunk: int) -> Tensor:
-    """(B, H, T, E) -> (B, H, N, C, E), a view: the queries of each chunk."""
+    """Map (B, H, T, E) -> (B, H, N, C, E), a view: the queries of each chunk."""
     return x_BHTE.unflatten(2, (-1, chunk))
 
 
 def seen_chunks(x_BHTE: Tensor, chunk: int, causal: bool) -> Tensor:
-    """(B, H, T, E) -> (B, H, N, K, E): the keys or values that each chunk of queries may see, zeros beyond the row."""
+    """Map (B, H, T, E) -> (B, H, N, K, E): the keys or values that each chunk of queries may see, zeros beyond the
+    row.
+    """
     before = 2 if causal else 1
     padded = F.pad(x_BHTE, (0, 0, before * chunk, (SEEN_CHUNKS - 1 - before) * chunk)).unflatten(2, (-1, chunk))
     count = padded.shape[2] - (SEEN_CHUNKS - 1)

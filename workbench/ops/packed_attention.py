@@ -33,7 +33,7 @@ class PackedAttention(NamedTuple):
 
 
 def flex_layout(documents_BT: Tensor, causal: bool | Tensor) -> Any:
-    """The blocks of 128 x 128 logits in which any position sees another, and the rule within them."""
+    """Return the blocks of 128 x 128 logits in which any position sees another, and the rule within them."""
     from torch.nn.attention.flex_attention import create_block_mask
 
     rows, length = documents_BT.shape
@@ -48,7 +48,7 @@ def flex_layout(documents_BT: Tensor, causal: bool | Tensor) -> Any:
 
 
 def flex(q_BHTE: Tensor, k_BHTE: Tensor, v_BHTE: Tensor, blocks: Any) -> Tensor:
-    """torch's FlexAttention over the blocks of :func:`flex_layout`; all tensors (B, H, T, E)."""
+    """Return torch's FlexAttention over the blocks of :func:`flex_layout`; all tensors (B, H, T, E)."""
     from torch.nn.attention.flex_attention import flex_attention
 
     mixed: Tensor = flex_attention(q_BHTE, k_BHTE, v_BHTE, block_mask=blocks)
@@ -79,7 +79,7 @@ def varlen_layout(documents_BT: Tensor, causal: bool) -> Pieces:
 
 
 def varlen(q_BHTE: Tensor, k_BHTE: Tensor, v_BHTE: Tensor, pieces: Pieces) -> Tensor:
-    """torch's attention over sequences of any lengths; all tensors (B, H, T, E)."""
+    """Return torch's attention over sequences of any lengths; all tensors (B, H, T, E)."""
     from torch.nn.attention import varlen as kernel
 
     rows, _, length, _ = q_BHTE.shape

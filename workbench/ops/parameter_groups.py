@@ -16,7 +16,7 @@ head, so it is no such stack and stays whole."""
 def parameter_groups(
     model: nn.Module, weight_decay: float, hidden: Sequence[nn.Module] | None = None
 ) -> list[dict[str, Any]]:
-    """Parameters by role; everything of two or more dimensions decays, vectors do not; tied tensors count once.
+    """Return parameters by role; everything of two or more dimensions decays, vectors do not; tied tensors count once.
 
     * ``matrix``: the 2-D weights in ``hidden`` that no embedding owns: what Muon orthogonalises and SOAP preconditions.
     * ``embedding``: token and position tables (also those inside a block), output matrices, whatever else stands

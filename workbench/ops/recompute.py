@@ -13,7 +13,8 @@ from torch.utils.checkpoint import checkpoint
 
 
 def recomputed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """``function(*args, **kwargs)``, of which the backward pass finds nothing but the arguments and computes the rest.
+    """Return ``function(*args, **kwargs)``, of which the backward pass finds nothing but the arguments and computes
+    the rest.
 
     With the same random numbers and under the same autocast, and no further than the last tensor that is missing: a
     product at the end is not repeated. Gradients are those of the function, to rounding.
@@ -24,7 +25,7 @@ def recomputed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def dropout(x: Tensor, probability: float) -> Tensor:
-    """Dropout of x, any shape, that keeps the state of the generator for the backward pass and not the mask.
+    """Return dropout of x, any shape, that keeps the state of the generator for the backward pass and not the mask.
 
     Eager torch keeps the mask, in the precision of x. The numbers are those of ``F.dropout`` on a CPU; compiled code
     does as much by itself.

@@ -69,11 +69,11 @@ class Benchmark:
     samples: Callable[[], Mapping[str, Sample]]
 
     def recalled(self, folder: Path | None) -> dict[str, float] | None:
-        """Remembered seconds by candidate; None without a valid file."""
+        """Return remembered seconds by candidate; None without a valid file."""
         return self.seconds_in(recalled(folder, self.name, self.subject))
 
     def seconds_in(self, record: Record | None) -> dict[str, float] | None:
-        """Seconds by candidate that a record of this benchmark holds; None where it holds no valid ones."""
+        """Return seconds by candidate that a record of this benchmark holds; None where it holds no valid ones."""
         try:
             seconds = {name: float(record.value[name]) for name in self.candidates} if record else {}
         except (KeyError, TypeError, ValueError):
@@ -81,7 +81,7 @@ class Benchmark:
         return seconds if seconds and all(0 < value < math.inf for value in seconds.values()) else None
 
     def seconds(self, folder: Path | None) -> dict[str, float]:
-        """Seconds by candidate: remembered, or measured now and written.
+        """Return seconds by candidate: remembered, or measured now and written.
 
         Args:
             folder: of the files; None measures every time.
@@ -89,7 +89,7 @@ class Benchmark:
         return self.recalled(folder) or self.measured(folder)
 
     def measured(self, folder: Path | None, seen: Mapping[str, float] | None = None) -> dict[str, float]:
-        """Seconds by candidate, measured now and written.
+        """Return seconds by candidate, measured now and written.
 
         Args:
             folder: of the files; None writes nothing.
@@ -179,12 +179,12 @@ def fastest(seconds: Mapping[str, float]) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """Three digits, for messages."""
+    """Return three digits, for messages."""
     return f"{1e3 * seconds:.3g} ms"
 
 
 def recalled(folder: Path | None, name: str, subject: Mapping[str, Any]) -> Record | None:
-    """The record of an earlier measurement of the same subject; None without a valid one."""
+    """Return the record of an earlier measurement of the same subject; None without a valid one."""
     if folder is None:
         return None
     try:
@@ -224,14 +224,14 @@ def subject_of(device: torch.device, threads: int | None = None, **more: Any) ->
 
 
 def device_name(device: torch.device) -> str:
-    """A GPU's own name, or the processor's."""
+    """Return a GPU's own name, or the processor's."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return processor("model name") or platform.processor() or platform.machine()
 
 
 def processor(what: str) -> str:
-    """The first line of that name in Linux's description of the processors; empty elsewhere."""
+    """Return the first line of that name in Linux's description of the processors; empty elsewhere."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -104,7 +104,7 @@ def _timing(readings_NP: np.ndarray) -> Timing:
 
 
 def timed(work: Callable[[], Any], device: torch.device, clock: Callable[[], float] | None = None) -> Sample:
-    """A sample of one part: the seconds of one call of ``work`` on a device.
+    """Return a sample of one part: the seconds of one call of ``work`` on a device.
 
     Args:
         work: what is timed.
@@ -124,7 +124,7 @@ def timed(work: Callable[[], Any], device: torch.device, clock: Callable[[], flo
 
 
 def clock_of(device: torch.device) -> Callable[[], float]:
-    """The clock that neighbours on the machine stretch least, seconds.
+    """Return the clock that neighbours on the machine stretch least, seconds.
 
     One thread on a CPU: the CPU time of that thread alone, so that neither other processes nor threads that prepare
     data are in it. Several threads: the wall's. The CPU time of the calling thread would leave the others out; that
@@ -143,7 +143,9 @@ def wait_for(device: torch.device) -> None:
 
 
 def processor_seconds() -> float:
-    """CPU seconds of this process and of the children it has waited for: what compiling costs, busy machine or not."""
+    """Return CPU seconds of this process and of the children it has waited for: what compiling costs, busy machine or
+    not.
+    """
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 

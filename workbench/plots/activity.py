@@ -91,7 +91,8 @@ def boundary_labels(
 
 
 def matrix(records: Sequence[dict[str, Any]], quantity: str, layers: int = 0) -> np.ndarray:
-    """(L, K) float64 of one quantity, NaN where a layer has no value; a model that grows may have shorter records.
+    """Return (L, K) float64 of one quantity, NaN where a layer has no value; a model that grows may have shorter
+    records.
 
     Args:
         layers: L at least.
@@ -106,7 +107,7 @@ def matrix(records: Sequence[dict[str, Any]], quantity: str, layers: int = 0) ->
 
 
 def state_codes(values_LK: np.ndarray) -> np.ndarray:
-    """(L, K) uint8 codes; a layer without a value does not exist yet."""
+    """Return (L, K) uint8 codes; a layer without a value does not exist yet."""
     known_LK = (values_LK >= 0) & (values_LK < len(STATES))
     return np.where(known_LK, np.nan_to_num(values_LK), ABSENT).astype(np.uint8)
 
@@ -123,12 +124,13 @@ def opening_quantity(records: Sequence[dict[str, Any]]) -> str:
 
 
 def settled(codes: np.ndarray) -> np.ndarray:
-    """Codes of any shape, a skipped layer as a running one: what stays as it is within a stage."""
+    """Return codes of any shape, a skipped layer as a running one: what stays as it is within a stage."""
     return np.where(codes == DROPPED, RUNNING, codes)
 
 
 def stage_starts(codes_LK: np.ndarray) -> np.ndarray:
-    """(K,) bool: records in which other layers exist, are frozen or are new than in the record before; the first too.
+    """Return (K,) bool: records in which other layers exist, are frozen or are new than in the record before; the
+    first too.
 
     Which layers a method skips changes at random from record to record and starts nothing.
     """
@@ -139,7 +141,8 @@ def stage_starts(codes_LK: np.ndarray) -> np.ndarray:
 
 
 def chosen_columns(starts_K: np.ndarray, most: int) -> np.ndarray:
-    """Indices of about ``most`` records: evenly spread, and the first and the last of every stage, however short.
+    """Return indices of about ``most`` records: evenly spread, and the first and the last of every stage, however
+    short.
 
     Whole records, never means of neighbours: the mean of "running" and "frozen" would be read as "dropped".
 
@@ -159,7 +162,7 @@ def chosen_columns(starts_K: np.ndarray, most: int) -> np.ndarray:
 
 
 def column_edges(steps_K: Sequence[float] | np.ndarray, boundaries: Sequence[float]) -> np.ndarray:
-    """(K + 1,) where columns begin and end, in steps: a record speaks for the stretch since the one before it.
+    """Return (K + 1,) where columns begin and end, in steps: a record speaks for the stretch since the one before it.
 
     A boundary between two records parts their columns, so that a stage begins where it began and not at the record
     before.
@@ -206,7 +209,7 @@ class Work:
         return np.average(self.trained_LK, axis=1, weights=self.steps_K)
 
     def summary(self) -> str:
-        """One sentence on how much of the model was computed.
+        """Return one sentence on how much of the model was computed.
 
         Example:
             >>> Work(np.full((4, 2), 0.5), np.full((4, 2), 0.5), np.ones(2)).summary()
@@ -260,7 +263,9 @@ def sentence(code: int, layer: int, copies: dict[int, int]) -> str:
 
 
 def sentences(codes_LK: np.ndarray, steps_K: Sequence[float], found: Sequence[Stage]) -> list[list[str]]:
-    """:func:`sentence` for every layer and record, (L, K); a copy's source is that of the latest stage to name it."""
+    """Return :func:`sentence` for every layer and record, (L, K); a copy's source is that of the latest stage to name
+    it.
+    """
     out: list[list[str]] = []
     starts = [stage.step for stage in found]
     known: list[dict[int, int]] = [{}]

@@ -74,7 +74,7 @@ def check_axis(x: str) -> str:
 
 
 def curve(view: RunView, name: str, x: str = "step") -> Curve:
-    """One scalar of a run over steps, tokens, seconds or FLOPs; empty when the run has not said it yet.
+    """Return one scalar of a run over steps, tokens, seconds or FLOPs; empty when the run has not said it yet.
 
     Args:
         x: ``step``, ``tokens``, ``seconds`` or ``flops``; a run from before FLOPs were recorded has no such curve.
@@ -97,7 +97,7 @@ def speed_curve(view: RunView, x: str = "step") -> Curve:
 
 
 def heldout_curve(view: RunView, x: str = "step") -> Curve:
-    """Held-out losses in nats, from ``evaluations.json`` or, while that is not written, from the telemetry."""
+    """Return held-out losses in nats, from ``evaluations.json`` or, while that is not written, from the telemetry."""
     # A loss that could not be measured is null there.
     recorded = view.evaluations.get("heldout")
     points: list[dict[str, Any]] = [

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def facts(view: RunView) -> dict[str, str]:
-    """Rows of a run's table: label -> formatted value, ``-`` where the run has not said it (yet)."""
+    """Return rows of a run's table: label -> formatted value, ``-`` where the run has not said it (yet)."""
     levels = view.references.levels
     mfu = measured(view, "mfu")
     parameters = measured(view, "parameters")

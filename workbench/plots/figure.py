@@ -38,7 +38,7 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', sans-serif"
 
 
 def template(dark: bool = False) -> go.layout.Template:
-    """Colours of text, grid and hover boxes; the paper is transparent, so that a page's own background shows."""
+    """Return colours of text, grid and hover boxes; the paper is transparent, so that a page's own background shows."""
     text, grid, box = ("#e6e8eb", "#3a3f47", "#1f2329") if dark else ("#1b1f24", "#dfe3e8", "#ffffff")
     axis = {"gridcolor": grid, "linecolor": grid, "zeroline": False, "automargin": True, "title": {"standoff": 8}}
     return go.layout.Template(
@@ -92,7 +92,7 @@ def require(views: Sequence[RunView], x: str = "step") -> None:
 def finish(
     figure: go.Figure, views: Sequence[RunView], x: str, height: int = 420, panels: Sequence[str] = ("",)
 ) -> go.Figure:
-    """Template, height, event marks, and words when nothing was measured.
+    """Return template, height, event marks, and words when nothing was measured.
 
     Args:
         figure: changed in place and returned.
@@ -214,7 +214,7 @@ def label_stages(figure: go.Figure, view: RunView, x: str, reach: tuple[float, f
 
 
 def run_line(view: RunView, index: int, line: Curve, *, legend: bool, hover: str) -> go.Scatter:
-    """One scalar of one run as a line in the run's colour and dash.
+    """Return one scalar of one run as a line in the run's colour and dash.
 
     Args:
         view: the run; its lines in all panels are one group of the legend.
@@ -231,7 +231,7 @@ def run_line(view: RunView, index: int, line: Curve, *, legend: bool, hover: str
 
 
 def x_title(x: str) -> str:
-    """Title of the x axis ``x``."""
+    """Return title of the x axis ``x``."""
     return X_LABELS[check_axis(x)]
 
 

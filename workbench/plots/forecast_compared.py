@@ -64,7 +64,7 @@ class Compared:
 
 
 def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
-    """A forecast beside what a run has shown so far.
+    """Return a forecast beside what a run has shown so far.
 
     Args:
         found: as :func:`whole_forecast` gives it; of what a fork trains itself where it has ``after_step``, that of its
@@ -107,7 +107,7 @@ def compared(found: Mapping[str, Any], view: RunView) -> list[Compared]:
 
 
 def beside_line(rows: Sequence[Compared], view: RunView, sharing: int = 0) -> str:
-    """Speed and time as measured, beside the forecast and what that assumed, in one sentence; empty where a run
+    """Return speed and time as measured, beside the forecast and what that assumed, in one sentence; empty where a run
     ended before anything was measured.
 
     Args:
@@ -132,7 +132,7 @@ def beside_line(rows: Sequence[Compared], view: RunView, sharing: int = 0) -> st
 
 
 def missed_lines(rows: Sequence[Compared]) -> list[str]:
-    """A line for every number that was missed, with the reason; none where all came as forecast.
+    """Return a line for every number that was missed, with the reason; none where all came as forecast.
 
     Example:
         >>> missed_lines([Compared("steps", "10", "10", 0.0), Compared("tokens/s", "9", "3", 2.0, why="shared")])

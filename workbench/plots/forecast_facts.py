@@ -21,7 +21,7 @@ ALONE = "alone on the machine"
 
 
 def whole_forecast(raw: Any) -> dict[str, Any] | None:
-    """A forecast read from a file, or None where it is none: damaged, or of another version."""
+    """Return a forecast read from a file, or None where it is none: damaged, or of another version."""
     if not isinstance(raw, dict):
         return None
     for name in NUMBERS:
@@ -42,7 +42,7 @@ def whole_forecast(raw: Any) -> dict[str, Any] | None:
 
 
 def bytes_words(size: float) -> str:
-    """Bytes in binary units.
+    """Return bytes in binary units.
 
     Example:
         >>> bytes_words(3 * 2**29), bytes_words(200 * 2**20)
@@ -54,7 +54,7 @@ def bytes_words(size: float) -> str:
 
 
 def share_words(share: float) -> str:
-    """A share in whole percent; a small one is not nothing.
+    """Return a share in whole percent; a small one is not nothing.
 
     Example:
         >>> share_words(0.094), share_words(0.0043), share_words(0.0)
@@ -64,7 +64,7 @@ def share_words(share: float) -> str:
 
 
 def large(value: float) -> str:
-    """A large number with a power of ten: 3.4e14.
+    """Return a large number with a power of ten: 3.4e14.
 
     Example:
         >>> large(3.41e14), large(950.0)
@@ -77,7 +77,7 @@ def large(value: float) -> str:
 
 
 def cost_of(found: Mapping[str, Any], price_per_hour: float) -> tuple[float, float, float]:
-    """(low, likely, high) cost of a run at a price per hour, over the band of its time."""
+    """Return (low, likely, high) cost of a run at a price per hour, over the band of its time."""
     low, likely, high = (price_per_hour * found[name] / 3600 for name in ("seconds_low", "seconds", "seconds_high"))
     return low, likely, high
 
@@ -138,7 +138,7 @@ def compiling(found: Mapping[str, Any]) -> str:
 
 
 def moving(found: Mapping[str, Any]) -> dict[str, tuple[list[float], list[float]]]:
-    """The knobs that move along the budget, and the learning rate always.
+    """Return the knobs that move along the budget, and the learning rate always.
 
     Returns:
         path -> (places as shares of the budget, values).
@@ -156,7 +156,9 @@ def moving(found: Mapping[str, Any]) -> dict[str, tuple[list[float], list[float]
 
 
 def at_work(found: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Mean shares of layers and time in which layers compute (forward) and train (backward); None without a plan."""
+    """Return mean shares of layers and time in which layers compute (forward) and train (backward); None without a
+    plan.
+    """
     layers = found.get("layers") or {}
     shares = [[share for place in layers.get(way) or () for share in place] for way in ("forward", "backward")]
     if not shares[0] or len(shares[0]) != len(shares[1]):

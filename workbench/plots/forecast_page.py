@@ -35,7 +35,7 @@ MOST_SCHEDULES = 8
 def line_html(
     found: Mapping[str, Any], price_per_hour: float | None = None, sharing: int = 0, brief: bool = False
 ) -> str:
-    """The headline's numbers in a sentence, for a place that has no room for more; or what is wrong.
+    """Return the headline's numbers in a sentence, for a place that has no room for more; or what is wrong.
 
     Args:
         sharing: runs that train on the machine now, which the numbers know nothing of.
@@ -67,7 +67,8 @@ def line_html(
 
 
 def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None, sharing: int = 0) -> str:
-    """The numbers: time with its band, speed, memory against the device, parameters, FLOPs, cost; and what is wrong.
+    """Return the numbers: time with its band, speed, memory against the device, parameters, FLOPs, cost; and what is
+    wrong.
 
     Args:
         price_per_hour: of the device in any currency; None leaves the cost out.
@@ -97,7 +98,9 @@ def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None,
 
 
 def _step_tokens(found: Mapping[str, Any]) -> str:
-    """Tokens of a step: of every one, or of the smallest and the largest; empty where an earlier version kept none."""
+    """Return tokens of a step: of every one, or of the smallest and the largest; empty where an earlier version kept
+    none.
+    """
     rows, lengths = (found["schedules"].get(f"data.{name}", ()) for name in ("batch_size", "sequence_length"))
     if not (rows and lengths):
         return ""
@@ -106,12 +109,12 @@ def _step_tokens(found: Mapping[str, Any]) -> str:
 
 
 def details_html(found: Mapping[str, Any]) -> str:
-    """Memory by part, the knobs that move, the layers along the budget, and what the numbers leave out."""
+    """Return memory by part, the knobs that move, the layers along the budget, and what the numbers leave out."""
     return "".join((_memory(found), _schedules(found), _layers(found), _notes(found)))
 
 
 def forecast_html(found: Mapping[str, Any]) -> str:
-    """Headline and details together, as the report has them."""
+    """Return headline and details together, as the report has them."""
     return f'<div class="wb-forecast">{headline_html(found)}{details_html(found)}</div>'
 
 

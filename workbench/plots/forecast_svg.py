@@ -25,7 +25,7 @@ _WIDTH = 100.0
 
 
 def memory_bar(memory: Mapping[str, float], label: str) -> str:
-    """The parts one after the other, their widths in proportion; ``label`` says the same in words."""
+    """Return the parts one after the other, their widths in proportion; ``label`` says the same in words."""
     whole = sum(memory.values())
     if whole <= 0:
         return ""
@@ -39,7 +39,7 @@ def memory_bar(memory: Mapping[str, float], label: str) -> str:
 
 
 def colour_of(part: str) -> str:
-    """The colour of a part of memory."""
+    """Return the colour of a part of memory."""
     return MEMORY_COLOURS.get(part, _OTHER)
 
 
@@ -53,7 +53,7 @@ def gauge(share: float, label: str) -> str:
 
 
 def sparkline(places: Sequence[float], values: Sequence[float], label: str) -> str:
-    """One knob along the budget, from 0 at the bottom (or its lowest value, below 0) to its highest at the top.
+    """Return one knob along the budget, from 0 at the bottom (or its lowest value, below 0) to its highest at the top.
 
     Args:
         places: shares of the budget, rising from 0 to 1.
@@ -74,7 +74,7 @@ def sparkline(places: Sequence[float], values: Sequence[float], label: str) -> s
 
 
 def layer_map(forward: Sequence[Sequence[float]], backward: Sequence[Sequence[float]], label: str) -> str:
-    """Layers, the first at the bottom, along the budget: how tall its ink is says how often a layer is at work.
+    """Return layers, the first at the bottom, along the budget: how tall its ink is says how often a layer is at work.
 
     Args:
         forward, backward: by place along the budget, shares (0..1) in which each layer computes, and trains.
@@ -93,7 +93,7 @@ def layer_map(forward: Sequence[Sequence[float]], backward: Sequence[Sequence[fl
 
 
 def _steps(shares: Sequence[float], floor: float) -> str:
-    """An outline above ``floor``: full height is nine tenths of a row, the rest is the gap to the next one."""
+    """Return an outline above ``floor``: full height is nine tenths of a row, the rest is the gap to the next one."""
     path, at = [f"M0 {floor:g}"], 0
     for share, same in itertools.groupby(shares):
         at += len(list(same))

@@ -149,7 +149,7 @@ def _rgba(colour: str, opacity: float) -> str:
 
 
 def _legend(codes_LK: np.ndarray) -> list[go.Scatter]:
-    """One entry per state that occurs, with its shape as a character; nothing is drawn."""
+    """Return one entry per state that occurs, with its shape as a character; nothing is drawn."""
     entries = []
     for code, state in enumerate(LAYER_STATES):
         if (codes_LK == code).any():
@@ -159,7 +159,7 @@ def _legend(codes_LK: np.ndarray) -> list[go.Scatter]:
 
 
 def _counts(done: Work, columns: np.ndarray, edges: np.ndarray, steps_K: np.ndarray) -> list[go.Scatter]:
-    """Layers computed at each time, as stairs; filled down to the axis, the trained ones in front."""
+    """Return layers computed at each time, as stairs; filled down to the axis, the trained ones in front."""
     traces = []
     for part, shares_LK in zip(WORK_PARTS, (done.forward_LK, done.trained_LK), strict=True):
         count_K = shares_LK.sum(axis=0)[columns]
@@ -176,7 +176,7 @@ def _counts(done: Work, columns: np.ndarray, edges: np.ndarray, steps_K: np.ndar
 
 
 def _shares(done: Work) -> list[go.Bar]:
-    """Per layer, the share of the run in which it was trained, and on top of it was only computed."""
+    """Return per layer, the share of the run in which it was trained, and on top of it was only computed."""
     forward, trained = WORK_PARTS
     layer_L = np.arange(1, len(done.forward_LK) + 1)
     bars = ((trained, done.trained), (forward, done.forward - done.trained))

@@ -145,7 +145,7 @@ class _Swatch:
     """Draws a state's shape into a legend."""
 
     def legend_artist(self, legend: Legend, state: LayerState, fontsize: float, box: Any) -> Artist:
-        """One rectangle per slice with ink, in the box that the legend keeps for it."""
+        """Return one rectangle per slice with ink, in the box that the legend keeps for it."""
         from matplotlib.patches import Rectangle
 
         slices: list[Rectangle] = [
@@ -162,7 +162,9 @@ class _Swatch:
 
 
 def small_png(pixels_HW4: np.ndarray) -> bytes:
-    """PNG of RGBA pixels (H, W, 4), reduced to 128 colours: line drawings need no more, and it is a third as large."""
+    """Return PNG of RGBA pixels (H, W, 4), reduced to 128 colours: line drawings need no more, and it is a third as
+    large.
+    """
     from PIL import Image
 
     # Median cut, the default, shares colours out by area: the thin line of a run came out 114 of 255 from its colour.

@@ -34,7 +34,7 @@ def levels_of(views: Sequence[RunView], target: float | None = None) -> list[Lev
 
 
 def robust_range(values_N: np.ndarray, log: bool = False) -> tuple[float, float] | None:
-    """Range of nearly all values: single spikes, which would squeeze the rest, are left out, the present is not.
+    """Return range of nearly all values: single spikes, which would squeeze the rest, are left out, the present is not.
 
     The middle 96 percent, then every value within one and a half times their span of them (Tukey's fence, 1977), then
     the median of the latest five. Of fewer than eight values those alone are left out that are far out (three spans);
@@ -69,7 +69,7 @@ def robust_range(values_N: np.ndarray, log: bool = False) -> tuple[float, float]
 
 
 def loss_range(losses: Iterable[np.ndarray], levels: Sequence[Level], log: bool = False) -> tuple[float, float] | None:
-    """Lowest and highest loss of a plot: curves without their spikes, a target, and the baselines that are near.
+    """Return lowest and highest loss of a plot: curves without their spikes, a target, and the baselines that are near.
 
     Args:
         losses: of each curve, any shape (N,), in nats.
@@ -99,7 +99,7 @@ def loss_range(losses: Iterable[np.ndarray], levels: Sequence[Level], log: bool 
 
 
 def level_text(level: Level, reach: tuple[float, float] | None) -> str:
-    """Legend entry: ``neighbours 3.86``, with the side on which a line outside the plot lies."""
+    """Return legend entry: ``neighbours 3.86``, with the side on which a line outside the plot lies."""
     text = f"{level.name} {level.nats:.2f}"
     if reach is None or reach[0] <= level.nats <= reach[1]:
         return text

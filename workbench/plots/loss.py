@@ -41,7 +41,7 @@ def loss_figure(
     smoothing: float = SMOOTHING,
     target: float | None = None,
 ) -> go.Figure:
-    """Loss in nats over steps, tokens or seconds.
+    """Return loss in nats over steps, tokens or seconds.
 
     Per run: the raw training loss, thin; the same smoothed, thick; held-out losses as rings, the one at the
     end, on all tokens, filled, with the word for what was learned in the legend. Grey lines are the baselines

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def places(ids: Sequence[str], held: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Places of watched runs, which decide their colours: each takes the lowest one that is free and keeps it.
+    """Return places of watched runs, which decide their colours: each takes the lowest one that is free and keeps it.
 
     Args:
         ids: of the runs, in the order in which they come. held: their places so far; those of other runs are free.
@@ -33,7 +33,7 @@ def places(ids: Sequence[str], held: Mapping[str, int] | None = None) -> dict[st
 
 
 def placed(views: Sequence[RunView]) -> list[tuple[int, RunView]]:
-    """Runs with their places: those where they are watched, else the order given."""
+    """Return runs with their places: those where they are watched, else the order given."""
     held = {view.id: view.place for view in views if view.place is not None}
     found = places([view.id for view in views], held)
     return [(found[view.id], view) for view in views]
@@ -50,7 +50,7 @@ def plotly_dash(dash: Sequence[int]) -> str:
 
 
 def plotly_text(text: object, longest: int = LONGEST_NAME) -> str:
-    """``plain`` for Plotly, which reads a subset of HTML in names, titles and annotations.
+    """Return ``plain`` for Plotly, which reads a subset of HTML in names, titles and annotations.
 
     Example:
         >>> plotly_text("<b>x")
@@ -60,6 +60,8 @@ def plotly_text(text: object, longest: int = LONGEST_NAME) -> str:
 
 
 def matplotlib_text(text: object, longest: int = LONGEST_NAME) -> str:
-    """``plain`` for matplotlib, which reads ``$...$`` as mathematics and hides legend entries that start with ``_``."""
+    """Return ``plain`` for matplotlib, which reads ``$...$`` as mathematics and hides legend entries that start with
+    ``_``.
+    """
     line = plain(text, longest).replace("\\", "/").replace("$", r"\$")
     return f" {line}" if line.startswith("_") else line

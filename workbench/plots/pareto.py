@@ -43,7 +43,7 @@ def front(x: Sequence[float], y: Sequence[float]) -> list[int]:
 
 
 def front_of(cost: str, costs: Sequence[float], scores: Sequence[float]) -> list[int]:
-    """:func:`front` of scores against a cost; where it is ``seconds``, all :data:`ALIKE`, the best scores alone.
+    """Return :func:`front` of scores against a cost; where it is ``seconds``, all :data:`ALIKE`, the best scores alone.
 
     Example:
         >>> front_of("seconds", [15.0, 15.4], [3.1, 3.0]), front_of("seconds", [15.0, 30.8], [3.1, 3.0])

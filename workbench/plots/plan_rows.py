@@ -9,7 +9,7 @@ COLUMNS = ("knob", "value", "step time beside defaults", "memory", "taken", "why
 
 
 def plan_rows(plan: Any) -> list[tuple[str, ...]]:
-    """One row per trial of what ``environment.json`` holds under ``plan``; none for anything else.
+    """Return one row per trial of what ``environment.json`` holds under ``plan``; none for anything else.
 
     Example:
         >>> plan_rows({"trials": [{"knob": "recompute", "value": "layers", "time": 1.31, "memory_gib": 0.5,

@@ -178,7 +178,8 @@ def beyond(at_N: Iterable[Any], values_N: Iterable[float], shown: tuple[float, f
 
 
 def race_curves(picture: RacePicture) -> go.Figure:
-    """Mean held-out loss of each arm, and the band from its best to its worst seed; filled: on all held-out tokens.
+    """Return mean held-out loss of each arm, and the band from its best to its worst seed; filled: on all held-out
+    tokens.
 
     Triangles at the edge: points outside the picture.
     """
@@ -263,7 +264,7 @@ def _mark(figure: go.Figure, points: Sequence[Beyond], name: str, colour: str, *
 
 
 def race_differences(picture: RacePicture) -> go.Figure:
-    """Paired differences of each arm to the baseline with their interval; the grey stripe is called equivalent.
+    """Return paired differences of each arm to the baseline with their interval; the grey stripe is called equivalent.
 
     Triangles at the edge: points outside the picture.
     """
@@ -298,7 +299,7 @@ def race_differences(picture: RacePicture) -> go.Figure:
 
 
 def race_png(picture: RacePicture) -> bytes:
-    """Both pictures side by side, drawn without a browser.
+    """Return both pictures side by side, drawn without a browser.
 
     Returns:
         PNG, 1000 x 420 pixels, 128 colours.

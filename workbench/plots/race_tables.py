@@ -8,7 +8,7 @@ from workbench.plots.tables import table
 
 
 def curves_table(picture: RacePicture) -> str:
-    """Mean loss of each arm with its best and worst seed by x, and when it reaches the baseline's final score.
+    """Return mean loss of each arm with its best and worst seed by x, and when it reaches the baseline's final score.
 
     ``~``: on a part of the held-out tokens.
     """
@@ -29,7 +29,7 @@ def curves_table(picture: RacePicture) -> str:
 
 
 def differences_table(picture: RacePicture) -> str:
-    """Differences of each arm to the baseline: mean, interval, verdict, and one by one."""
+    """Return differences of each arm to the baseline: mean, interval, verdict, and one by one."""
     rows = [
         (
             plain(gap.name),

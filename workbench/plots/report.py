@@ -152,7 +152,7 @@ def _recipes(views: Sequence[RunView]) -> str:
 
 
 def _pictures(views: Sequence[RunView], figures: dict[str, go.Figure]) -> str:
-    """Places for the figures, filled into ``figures`` under ``place/variant``."""
+    """Return places for the figures, filled into ``figures`` under ``place/variant``."""
     places = ["<h2>Pictures</h2>"]
     # Every x axis is drawn now: the page has no Python that could draw another one later.
     for x in axes_of(views):
@@ -235,7 +235,7 @@ def _circumstances(views: Sequence[RunView]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code: 0 written, 2 the request was wrong."""
+    """Return command line; returns the exit code: 0 written, 2 the request was wrong."""
     parser = argparse.ArgumentParser(prog="python -m workbench.plots.report", description="One HTML page about runs.")
     parser.add_argument("folders", nargs="+", metavar="RUN_FOLDER", type=Path, help="folder of a run")
     parser.add_argument("--out", type=Path, help="file to write; without it, report.html in the folder of a single run")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def scalar_figure(views: Sequence[RunView], name: str, x: str = "step", *, log: bool = False) -> go.Figure:
-    """Any recorded number over the run.
+    """Return any recorded number over the run.
 
     Args:
         views: the runs, one colour and dash each.

@@ -21,7 +21,7 @@ MOST_ROWS = 6
 
 
 def schedule_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
-    """One row per scheduled knob: the learning rate always, the others when they moved in at least one run.
+    """Return one row per scheduled knob: the learning rate always, the others when they moved in at least one run.
 
     Args:
         views: the runs, one colour and dash each.
@@ -49,7 +49,7 @@ def schedule_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
 
 
 def moving_knobs(views: Sequence[RunView]) -> list[str]:
-    """``lr`` and the scheduled knobs whose value changed in some run, at most :data:`MOST_ROWS`."""
+    """Return ``lr`` and the scheduled knobs whose value changed in some run, at most :data:`MOST_ROWS`."""
     names = {name for view in views for record in view.telemetry.scalars for name in record}
     # Scheduled knobs are logged under their path, which holds a dot; no other scalar's name does.
     candidates = ["weight_decay", "layers_run", *sorted(name for name in names if "." in name)]

@@ -23,7 +23,7 @@ OTHER, OTHER_COLOUR = "other", "#BBBBBB"
 
 
 def speed_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
-    """Tokens/s, MFU in percent and memory in GiB over the run; a run's median step split into its parts.
+    """Return tokens/s, MFU in percent and memory in GiB over the run; a run's median step split into its parts.
 
     Args:
         views: the runs, one colour and dash each.
@@ -52,7 +52,7 @@ def speed_figure(views: Sequence[RunView], x: str = "step") -> go.Figure:
 
 
 def median_split(view: RunView) -> dict[str, float]:
-    """Median milliseconds of each part of a step; ``other`` is what the parts do not explain.
+    """Return median milliseconds of each part of a step; ``other`` is what the parts do not explain.
 
     Returns:
         part -> ms, in the order of :data:`~workbench.telemetry.quantities.PARTS`; empty before anything was measured.

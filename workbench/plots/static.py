@@ -50,7 +50,7 @@ _CELL = "padding:2px 12px 2px 0;text-align:left;border:0"
 
 
 def summary_png(views: Sequence[RunView]) -> bytes:
-    """One picture: loss with held-out points and baselines, tokens/s, layer activity, learning rate.
+    """Return one picture: loss with held-out points and baselines, tokens/s, layer activity, learning rate.
 
     Args:
         views: the runs, in the order of their colours; the layer panel shows the first that has said anything.
@@ -111,13 +111,13 @@ def image_html(png: bytes, described: str) -> str:
 
 
 def experiment_html(summary: str, table: str, png: bytes) -> str:
-    """Sentences (plain text), a table (HTML) and a picture, if there is one, without scripts."""
+    """Return sentences (plain text), a table (HTML) and a picture, if there is one, without scripts."""
     lines = "<br>".join(map(html.escape, summary.splitlines()))
     return f"<div>{lines}</div>{table}{image_html(png, html.escape(summary)) if png else ''}"
 
 
 def summary_bundle(views: Sequence[RunView]) -> dict[str, Any]:
-    """:func:`summary_html`, the picture alone and :func:`summary_text`, by MIME type."""
+    """Return :func:`summary_html`, the picture alone and :func:`summary_text`, by MIME type."""
     picture = summary_png(views) if any(map(has_curves, views)) else b""
     image = {"image/png": picture} if picture else {}
     return {"text/html": _summary_html(views, picture), **image, "text/plain": summary_text(views)}

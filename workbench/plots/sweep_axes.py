@@ -11,7 +11,7 @@ _MOST_VALUES = 8
 
 
 def number_ticks(values: Sequence[float], log: bool, apart: float = APART) -> list[tuple[float, str]]:
-    """Places, which are decimal logarithms on a logarithmic axis, and labels, in order.
+    """Return places, which are decimal logarithms on a logarithmic axis, and labels, in order.
 
     Args:
         values: finite, and above 0 on a logarithmic axis.

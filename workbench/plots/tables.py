@@ -78,7 +78,7 @@ def recipe_table(views: Sequence[RunView], *, differing_only: bool) -> str:
 
 
 def choices_table(recipe: Mapping[str, Any], knobs: EffectiveKnobs = LAUNCHED) -> str:
-    """:func:`choices` as a table."""
+    """Return :func:`choices` as a table."""
     return table(["choice", "knobs"], [(axis, cells) for axis, *cells in choices(recipe, knobs)])
 
 
@@ -92,7 +92,7 @@ def choices(recipe: Mapping[str, Any], knobs: EffectiveKnobs = LAUNCHED) -> list
 
 
 def heldout_table(view: RunView) -> str:
-    """Every held-out evaluation of a run: step, tokens, seconds, loss in nats, ``~`` on a part of the tokens."""
+    """Return every held-out evaluation of a run: step, tokens, seconds, loss in nats, ``~`` on a part of the tokens."""
     line, whole = heldout_scores(view)
     others = {x: heldout_curve(view, x).x_N for x in ("tokens", "seconds")}
     # Telemetry of a damaged run may lack them for some of the steps: read off between the records that have them.
@@ -117,7 +117,7 @@ def events_table(view: RunView) -> str:
 
 
 def environment_table(views: Sequence[RunView]) -> str:
-    """Versions, device and measured rates, without the data fingerprint and the execution's plan."""
+    """Return versions, device and measured rates, without the data fingerprint and the execution's plan."""
     flat = [flatten({k: v for k, v in view.environment.items() if k not in ("data", "plan")}) for view in views]
     paths = list(dict.fromkeys(path for fields in flat for path in fields))
     rows = [(path, [_value(fields.get(path, "-")) for fields in flat]) for path in paths]
@@ -180,7 +180,7 @@ def table(
 
 
 def escape(text: str) -> str:
-    """Text for HTML; broken Unicode (JSON can hold it, UTF-8 cannot) becomes question marks."""
+    """Return text for HTML; broken Unicode (JSON can hold it, UTF-8 cannot) becomes question marks."""
     return html.escape(text.encode("utf-8", "replace").decode())
 
 

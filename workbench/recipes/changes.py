@@ -24,7 +24,7 @@ _STEADY = "depth (to a method without stages)"
 
 
 def turnable(recipe: Recipe) -> list[str]:
-    """Paths of the knobs that are read anew at every step; all others are built into the model or the optimizer.
+    """Return paths of the knobs that are read anew at every step; all others are built into the model or the optimizer.
 
     A depth method is asked for a plan at every step, an optimizer choice for rates, decay and clipping, and every
     scheduled knob for its value.
@@ -40,7 +40,7 @@ def turnable(recipe: Recipe) -> list[str]:
 
 
 def turned(recipe: Recipe, path: str, value: Any, longest: int | None = None) -> Recipe:
-    """The recipe with one knob turned.
+    """Return the recipe with one knob turned.
 
     Args:
         value: a number, or a schedule as JSON.
@@ -67,7 +67,9 @@ def turned(recipe: Recipe, path: str, value: Any, longest: int | None = None) ->
 
 
 def jumps(before: Recipe, after: Recipe, progress: Progress) -> list[str]:
-    """Numbers that a change takes to :data:`FAR` times what they are at ``progress``, or below one in as many."""
+    """Return numbers that a change takes to :data:`FAR` times what they are at ``progress``, or below one in as
+    many.
+    """
     found = []
     now, then = _numbers(before, progress), _numbers(after, progress)
     for path in now.keys() & then.keys():
@@ -121,12 +123,12 @@ class Fork:
 
 
 def belongs_to_checkpoint(present: Recipe, wanted: Recipe) -> list[str]:
-    """Paths of what differs and no fork can change."""
+    """Return paths of what differs and no fork can change."""
     return list(_outside(present.diff(wanted), _forkable(present, wanted)))
 
 
 def fork(launched: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any], called: str = "") -> Fork:
-    """A fork: what goes on from a checkpoint under some changes.
+    """Return a fork: what goes on from a checkpoint under some changes.
 
     What the checkpoint's tensors and its place in the data belong to stays: model, vocabulary, documents, the method
     that labels tokens, a depth method in stages. Schedules are shapes over the whole budget: under a longer one they
@@ -160,7 +162,7 @@ def fork(launched: Recipe, saved: Mapping[str, Any], changes: Mapping[str, Any],
 
 
 def _numbers(recipe: Recipe, progress: Progress) -> dict[str, float]:
-    """The knobs that are numbers, by path; those that may move as they are at ``progress``."""
+    """Return the knobs that are numbers, by path; those that may move as they are at ``progress``."""
     axes = (recipe.data, recipe.objective, recipe.depth, recipe.optimizer)
     moving = {f"{axis.axis}.{path}": value for axis in axes for path, value in axis.scheduled_values(progress).items()}
     own = tuple(f"{path}." for path in moving)
@@ -174,7 +176,7 @@ def _numbers(recipe: Recipe, progress: Progress) -> dict[str, float]:
 
 
 def _forkable(present: Recipe, wanted: Recipe) -> list[str]:
-    """Paths (of knobs, or of all below) that may differ between a checkpoint's recipe and a fork's."""
+    """Return paths (of knobs, or of all below) that may differ between a checkpoint's recipe and a fork's."""
     paths = {"name", "notes", "seed", "budget", "optimizer", "execution", "data.batch_rule"}
     # Both: a knob of another kind of depth method or batch rule appears in one of them only.
     paths |= {path for recipe in (present, wanted) for path in turnable(recipe)}
@@ -185,7 +187,7 @@ def _forkable(present: Recipe, wanted: Recipe) -> list[str]:
 
 
 def _outside(paths: Iterable[str], legal: Iterable[str]) -> list[str]:
-    """Those of ``paths`` that are neither in ``legal`` nor below it; of another kind, not its knobs."""
+    """Return those of ``paths`` that are neither in ``legal`` nor below it; of another kind, not its knobs."""
     found = [path for path in paths if not any(path == each or path.startswith(f"{each}.") for each in legal)]
     kinds = [path.removesuffix("kind") for path in found if path.endswith(".kind")]
     return [path for path in found if path.endswith(".kind") or not path.startswith(tuple(kinds))]
@@ -230,7 +232,9 @@ def _larger(wanted: Recipe, at: Progress, stage: int) -> str:
 
 
 def _as_built(launched: Recipe, wanted: Recipe) -> tuple[Recipe, dict[str, Any]]:
-    """``wanted`` with the longest row that the checkpoint's model was built for; shorter rows as a turned knob."""
+    """Return ``wanted`` with the longest row that the checkpoint's model was built for; shorter rows as a turned
+    knob.
+    """
     built, longest = launched.data.longest, wanted.data.longest
     if longest > built:
         raise RecipeError(
@@ -245,7 +249,7 @@ def _as_built(launched: Recipe, wanted: Recipe) -> tuple[Recipe, dict[str, Any]]
 
 @functools.cache
 def _knobs(kind: type[Choice]) -> Mapping[str, Any]:
-    """JSON Schema of each knob of a choice: to make it takes a hundred times as long as to look one up."""
+    """Return JSON Schema of each knob of a choice: to make it takes a hundred times as long as to look one up."""
     return MappingProxyType(kind.model_json_schema()["properties"])
 
 

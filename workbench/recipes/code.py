@@ -16,7 +16,7 @@ Fields = Mapping[str, Any]
 
 
 def recipe_code(fields: Fields, start: str, base: Fields) -> str:
-    """An expression that builds a recipe.
+    """Return an expression that builds a recipe.
 
     Args:
         fields: of the recipe, as JSON has them. start: an expression, such as ``wb.presets.fast()``. base: its fields.
@@ -27,7 +27,7 @@ def recipe_code(fields: Fields, start: str, base: Fields) -> str:
 
 
 def shortest_code(fields: Fields, starts: Mapping[str, Fields], apart: Iterable[str] = ()) -> str:
-    """:func:`recipe_code` from the start that leaves the least to say.
+    """Return :func:`recipe_code` from the start that leaves the least to say.
 
     Args:
         starts: fields by expression, beside the presets'.
@@ -43,7 +43,9 @@ def shortest_code(fields: Fields, starts: Mapping[str, Fields], apart: Iterable[
 
 
 def _change(axis: str, here: Any, there: Any) -> Any:
-    """The smallest value for ``with_`` that turns ``there`` into ``here``; ``axis`` is where its kinds are found."""
+    """Return the smallest value for ``with_`` that turns ``there`` into ``here``; ``axis`` is where its kinds are
+    found.
+    """
     if not isinstance(here, Mapping):
         return here
     model = registry(axis)[here["kind"]] if "kind" in here else None

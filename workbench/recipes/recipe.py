@@ -62,7 +62,7 @@ def _row(tag: str, texts: Iterable[str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value of a field; a dash where one recipe has no such field."""
+    """Return a value of a field; a dash where one recipe has no such field."""
     return "-" if value is None else as_typed(value)
 
 
@@ -115,12 +115,12 @@ class Recipe(BaseModel):
         return self
 
     def problems(self) -> list[Problem]:
-        """Combinations that cannot be trained; empty for every recipe that exists."""
+        """Return combinations that cannot be trained; empty for every recipe that exists."""
         return [problem for axis in AXES for problem in getattr(self, axis).problems(self)]
 
     @classmethod
     def check(cls, fields: Mapping[str, Any]) -> list[Problem]:
-        """Problems with ``fields``, by path, without raising: what a form shows beside its knobs."""
+        """Return problems with ``fields``, by path, without raising: what a form shows beside its knobs."""
         try:
             cls.model_validate(dict(fields))
         except ValidationError as error:
@@ -146,7 +146,7 @@ class Recipe(BaseModel):
         return by_axis(fields, flatten(fields), lambda value: plain(as_typed(value), _LONGEST_VALUE))
 
     def with_(self, /, **changes: Any) -> Recipe:
-        """A recipe with some fields changed.
+        """Return a recipe with some fields changed.
 
         Args:
             **changes: by axis or field. A mapping edits the current choice; a string names a kind (``depth="full"``)
@@ -160,7 +160,7 @@ class Recipe(BaseModel):
         return self.edited(changes.items())
 
     def with_assignments(self, assignments: Iterable[str] | Mapping[str, Any]) -> Recipe:
-        """A recipe changed by ``PATH=VALUE`` strings, as in the CLI's ``--set`` and the notebooks, all at once.
+        """Return a recipe changed by ``PATH=VALUE`` strings, as in the CLI's ``--set`` and the notebooks, all at once.
 
         Args:
             assignments: for example ``optimizer.lr=1e-3`` or ``depth=progressive_drop``; values are read as JSON or,
@@ -172,14 +172,14 @@ class Recipe(BaseModel):
         return self.edited(read_assignments(assignments))
 
     def edited(self, changes: Iterable[tuple[str, Any]]) -> Recipe:
-        """:meth:`with_` from pairs of path and value; if a knob occurs twice, the later value counts."""
+        """Return :meth:`with_` from pairs of path and value; if a knob occurs twice, the later value counts."""
         # Through plain data and the constructor: an edited recipe is checked like a new one.
         fields = self.to_dict()
         edit(Recipe, fields, [(path, _amount(value) if path == "budget" else value) for path, value in changes])
         return Recipe(**fields)
 
     def engine(self) -> Engine:
-        """The engine that executes this recipe.
+        """Return the engine that executes this recipe.
 
         Raises:
             RecipeError: the device is not there, or cannot do what is asked.
@@ -256,7 +256,7 @@ class Recipe(BaseModel):
             )
 
     def diff(self, other: Recipe) -> Differences:
-        """``{path: (here, there)}`` for every field that differs; ``None`` if one side lacks the field.
+        """Return ``{path: (here, there)}`` for every field that differs; ``None`` if one side lacks the field.
 
         Raises:
             RecipeError: ``other`` is no recipe.
@@ -271,16 +271,16 @@ class Recipe(BaseModel):
         return recipe_hash(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain, JSON-serialisable dictionary; ``Recipe(**d)`` restores the recipe."""
+        """Return a plain, JSON-serialisable dictionary; ``Recipe(**d)`` restores the recipe."""
         return self.model_dump(mode="json")
 
     def to_json(self) -> str:
-        """The dictionary as indented JSON text."""
+        """Return the dictionary as indented JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Recipe:
-        """The recipe of a JSON text.
+        """Return the recipe of a JSON text.
 
         Raises:
             RecipeError: not JSON, not a recipe, or written by a newer version.
@@ -333,7 +333,7 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def _amount(budget: Any) -> Any:
-    """``"400 steps"`` as the edit that it is: of the amount, not of how often to evaluate or to save."""
+    """Return ``"400 steps"`` as the edit that it is: of the amount, not of how often to evaluate or to save."""
     try:
         return parse_budget(budget) if isinstance(budget, str) else budget
     except ValueError:
@@ -341,7 +341,7 @@ def _amount(budget: Any) -> Any:
 
 
 def _problems(error: ValidationError, prefix: str = "") -> list[Problem]:
-    """Every leaf of a pydantic error as (path, teaching message); errors of nested choices are unfolded."""
+    """Return every leaf of a pydantic error as (path, teaching message); errors of nested choices are unfolded."""
     found: list[Problem] = []
     for item in error.errors():
         # A tagged union leaves type names such as "float" in the location; they are no part of a knob's path.

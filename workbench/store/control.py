@@ -100,7 +100,7 @@ def send(
 
 
 def pending(folder: RunFolder) -> list[Request]:
-    """Unanswered requests, oldest first. One scan of one small folder: cheap enough for every step."""
+    """Return unanswered requests, oldest first. One scan of one small folder: cheap enough for every step."""
     requests = _ids(folder.control, _REQUEST)
     if not requests:
         return []
@@ -137,7 +137,7 @@ def request_ids(folder: RunFolder) -> set[str]:
 
 
 def outcome(folder: RunFolder, request_id: str) -> dict[str, Any] | None:
-    """``{"done", "text", "time"}`` of an answered request, else None; ``done`` is None while it is carried out.
+    """Return ``{"done", "text", "time"}`` of an answered request, else None; ``done`` is None while it is carried out.
 
     Raises:
         RunError: that is no request id.

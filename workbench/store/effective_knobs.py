@@ -102,7 +102,7 @@ def effective_knobs(folder: RunFolder, events: Iterable[Record] | None = None) -
 
 
 def turns_until(folder: RunFolder, step: int, overrides: Mapping[str, Any] | None = None) -> list[Turn]:
-    """Knobs that were set up to a checkpoint, in their order; what a resume undid is left out.
+    """Return knobs that were set up to a checkpoint, in their order; what a resume undid is left out.
 
     Args:
         step: of the checkpoint.

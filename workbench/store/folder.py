@@ -38,7 +38,7 @@ def is_run_id(name: str) -> bool:
 
 
 def new_run_id(name: str, recipe_hash: str, now: float | None = None) -> str:
-    """``<UTC time>-<name>-<short hash>-<random>``, within ``[a-z0-9-]{1,64}``."""
+    """Return ``<UTC time>-<name>-<short hash>-<random>``, within ``[a-z0-9-]{1,64}``."""
     # UTC, so that ids sort by time across machines and across the hour that summer time repeats.
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:24].strip("-") or "run"

@@ -67,7 +67,9 @@ def speed_in_words(view: RunView) -> str:
 
 
 def memory_for_training(view: RunView) -> float | None:
-    """GiB that training took at most, beyond what the process held before there was a model; None if not said."""
+    """Return GiB that training took at most, beyond what the process held before there was a model; None if not
+    said.
+    """
     _, readings = view.telemetry.series("memory_gib")
     known, before = list(filter(math.isfinite, readings)), number(view.environment.get("memory_before_gib"))
     return max(0.0, max(known) - before) if known and math.isfinite(before) else None
@@ -120,5 +122,5 @@ def progress_parts(state: Mapping[str, Any]) -> list[str]:
 
 
 def _points(view: RunView) -> list[dict[str, Any]]:
-    """Held-out evaluations with a loss; one that could not be measured is null there."""
+    """Return held-out evaluations with a loss; one that could not be measured is null there."""
     return [point for point in view.evaluations.get("heldout") or [] if point.get("loss") is not None]

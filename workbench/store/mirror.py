@@ -203,7 +203,7 @@ class Mirror:
         return found
 
     def _small(self, files: dict[str, dict[str, Any]], controls: dict[str, dict[str, Any]]) -> list[str]:
-        """Names of the files to copy whole that have changed."""
+        """Return names of the files to copy whole that have changed."""
         ours = {name.removesuffix(_REQUEST) for name in self._asked}
         told = {name: info for name, info in controls.items() if name == "control/knobs.json" or
                 (name.endswith(_ANSWER) and name.removesuffix(_ANSWER) in ours)}  # fmt: skip

@@ -36,7 +36,7 @@ class NamedText:
 
 
 def _named(folder: RunFolder) -> list[tuple[str, str]]:
-    """Files and folders as the recipe names them, and where they are."""
+    """Return files and folders as the recipe names them, and where they are."""
     data = read_object(folder.recipe).get("data")
     # A tuning trains on a part of another corpus.
     while isinstance(data, Mapping) and isinstance(data.get("text"), Mapping):

@@ -69,7 +69,7 @@ def wherever(folder: RunFolder) -> RunFolder:
 
 
 def trashed(runs_dir: str | Path | None = None) -> list[RunFolder]:
-    """Deleted runs, by id."""
+    """Return deleted runs, by id."""
     root = trash_folder(runs_dir)
     return [RunFolder(root / run_id) for run_id in sorted(run_ids(root))]
 

@@ -76,7 +76,7 @@ class RunView:
 
     @classmethod
     def read(cls, folder: RunFolder, reader: TelemetryReader | None = None, *, telemetry: bool = True) -> RunView:
-        """Everything about a run now. Missing or damaged parts read as empty.
+        """Return everything about a run now. Missing or damaged parts read as empty.
 
         Args:
             reader: of its telemetry, for views that follow it: only what is new is read, and the views share the

@@ -72,7 +72,9 @@ class Columns:
         return list(self._values)
 
     def clock(self, kind: str) -> np.ndarray:
-        """``step`` (int64), ``seconds``, ``tokens`` or ``flops`` (float64, NaN before its first record), (N,)."""
+        """Return ``step`` (int64), ``seconds``, ``tokens`` or ``flops`` (float64, NaN before its first record),
+        (N,).
+        """
         return self._clock[kind].view
 
     def values(self, name: str) -> np.ndarray:

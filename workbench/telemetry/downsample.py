@@ -26,7 +26,7 @@ LAYER_RECORDS = 2_000
 
 
 def read_scalars(path: Path) -> list[Record]:
-    """Scalars of a run that draw the same lines as all of them; a short run's are complete."""
+    """Return scalars of a run that draw the same lines as all of them; a short run's are complete."""
     columns, last = Columns(), None
     for records in _pieces(path):
         columns.extend(records)
@@ -46,7 +46,7 @@ def read_columns(path: Path) -> Columns:
 
 
 def read_layers(path: Path) -> list[Record]:
-    """Records of layers at a regular stride: of a long run, one to two times :data:`LAYER_RECORDS`."""
+    """Return records of layers at a regular stride: of a long run, one to two times :data:`LAYER_RECORDS`."""
     kept: list[Record] = []
     stride = place = 0
     for records in _pieces(path):
@@ -65,7 +65,7 @@ def read_layers(path: Path) -> list[Record]:
 
 
 def records_of(columns: Columns, names: Iterable[str]) -> list[Record]:
-    """Few records that draw the same lines as all of them.
+    """Return few records that draw the same lines as all of them.
 
     Args:
         names: of the scalars whose extremes are kept; the others are kept beside them.
@@ -84,7 +84,7 @@ def records_of(columns: Columns, names: Iterable[str]) -> list[Record]:
 
 
 def extremes(steps: np.ndarray, values: np.ndarray, points: int) -> np.ndarray:
-    """Indices of at most ``points`` samples that draw the same line: the lowest and highest of every bucket.
+    """Return indices of at most ``points`` samples that draw the same line: the lowest and highest of every bucket.
 
     Args:
         steps: [N], ascending. values: [N], may hold NaN, which is left out.

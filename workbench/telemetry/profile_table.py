@@ -12,7 +12,7 @@ _TOLD = {"rest": "   Python between operations, and small ones"}
 
 
 def profile_table(found: Mapping[str, Any]) -> str:
-    """Lines of text from what ``profile.json`` holds.
+    """Return lines of text from what ``profile.json`` holds.
 
     Example:
         >>> print(profile_table({"parts": {"products": 0.7, "rest": 0.3}, "step_seconds": 0.1, "mfu": 0.25,

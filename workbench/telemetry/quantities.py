@@ -356,12 +356,12 @@ WORK_PARTS = (
 
 
 def run_colour(index: int) -> str:
-    """Colour of the ``index``-th run of a picture; after eight they repeat with other dashes."""
+    """Return colour of the ``index``-th run of a picture; after eight they repeat with other dashes."""
     return RUN_COLOURS[index % len(RUN_COLOURS)]
 
 
 def run_dash(index: int) -> tuple[int, ...]:
-    """Dash of the ``index``-th run: of :data:`RUN_DASHES`."""
+    """Return dash of the ``index``-th run: of :data:`RUN_DASHES`."""
     # Shifted by one whenever the colours repeat: no two of the first 64 runs share both.
     return RUN_DASHES[(index // len(RUN_COLOURS) + index) % len(RUN_DASHES)]
 
@@ -387,7 +387,7 @@ def declared() -> dict[str, Any]:
 
 
 def page_text() -> str:
-    """Content of :data:`PAGE_FILE`: a declaration a line, so that a bundle holds those alone that it uses."""
+    """Return content of :data:`PAGE_FILE`: a declaration a line, so that a bundle holds those alone that it uses."""
     lines = [f"export const {name} = {json.dumps(value)};\n" for name, value in declared().items()]
     return "// Written by `python -m workbench.telemetry.quantities`.\n" + "".join(lines)
 

@@ -37,7 +37,7 @@ EXACT_BYTES = 8_000_000
 
 
 def stream_path(folder: Path, stream: str) -> Path:
-    """File of a stream inside a run's telemetry folder."""
+    """Return file of a stream inside a run's telemetry folder."""
     return folder / f"{stream}.jsonl"
 
 
@@ -174,7 +174,7 @@ class Telemetry:
     version: int = 0
 
     def series(self, name: str, x: str = "step") -> tuple[list[float], list[float]]:
-        """``(x values, y values)`` of one scalar, records without it left out."""
+        """Return ``(x values, y values)`` of one scalar, records without it left out."""
         found = [record for record in self.scalars if record.get(name) is not None and x in record]
         return [number(record[x]) for record in found], [number(record[name]) for record in found]
 

@@ -62,7 +62,7 @@ def late_mean(scalars: Sequence[Record], name: str) -> float:
 
 
 def _late(scalars: Sequence[Record]) -> tuple[np.ndarray, float]:
-    """Mean waits of the second half, (R,), and the milliseconds of a step then."""
+    """Return mean waits of the second half, (R,), and the milliseconds of a step then."""
     _, waits_RK = waits(scalars)
     if not waits_RK.size:
         return np.zeros(0), 0.0

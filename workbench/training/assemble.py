@@ -70,15 +70,15 @@ class Assembled(TrainedModel):
         return {"average": self.average} if self.average else {}
 
     def steps(self, position: Mapping[str, Any] | None = None) -> Steps:
-        """Batches from the beginning, or from what their ``state()`` was when a checkpoint was made."""
+        """Return batches from the beginning, or from what their ``state()`` was when a checkpoint was made."""
         raise NotImplementedError
 
     def rehearsal(self, shape: StepShape) -> Any:
-        """A micro-batch of that shape, on the CPU, for passes that are not trained on."""
+        """Return a micro-batch of that shape, on the CPU, for passes that are not trained on."""
         raise NotImplementedError
 
     def flops(self, batch: StepBatch, plans: Sequence[LayerPlan], counts: Mapping[str, int]) -> float:
-        """Useful FLOPs of a step on ``batch``.
+        """Return useful FLOPs of a step on ``batch``.
 
         Args:
             plans: one per micro-batch.
@@ -170,7 +170,7 @@ def heldout_set(recipe: Recipe, prepared: PreparedData) -> HeldoutSet:
 
 
 def build_model(recipe: Recipe, architecture: Architecture, vocabulary: Vocabulary, engine: Engine) -> TrainingModel:
-    """A recipe's model with fresh weights, in the architecture of one of its stages.
+    """Return a recipe's model with fresh weights, in the architecture of one of its stages.
 
     Args:
         recipe: gives objective, row length and seed.
@@ -186,6 +186,6 @@ def build_model(recipe: Recipe, architecture: Architecture, vocabulary: Vocabula
 
 
 def build_optimizer(recipe: Recipe, model: TrainingModel, engine: Engine) -> torch.optim.Optimizer:
-    """A recipe's optimizer over the parameters of ``model``, without any state."""
+    """Return a recipe's optimizer over the parameters of ``model``, without any state."""
     start = Progress(step=0, tokens=0, seconds=0.0, budget=recipe.budget)
     return engine.optimizer(recipe.optimizer, model.parameter_groups(at(recipe.optimizer.weight_decay, start)))

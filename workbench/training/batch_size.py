@@ -14,7 +14,7 @@ from workbench.training.batches import StepShape
 
 
 def step_shape(rows: float, length: int, longest: int, limit: int | None) -> StepShape:
-    """The batch of ``rows`` rows that micro-batches allow, and its cut.
+    """Return the batch of ``rows`` rows that micro-batches allow, and its cut.
 
     A batch of at least ``limit`` rows is rounded to a multiple of it, so that all micro-batches are equal and their
     mean is the mean over the batch; a smaller one is one micro-batch. Shorter rows go together in larger micro-batches:
@@ -48,12 +48,14 @@ class BatchSize:
         self._first_half: list[Tensor | None] = []
 
     def shape(self, progress: Progress) -> StepShape:
-        """The batch of the step that begins at ``progress``: rows, tokens per row, rows per micro-batch."""
+        """Return the batch of the step that begins at ``progress``: rows, tokens per row, rows per micro-batch."""
         whole = self._whole(progress)
         return halved(whole) if self.recipe.data.batch_rule.compares(progress.step) else whole
 
     def shapes(self, progress: Progress) -> list[StepShape]:
-        """All that a step at ``progress`` may have: with and without the cut into halves that a rule compares."""
+        """Return all that a step at ``progress`` may have: with and without the cut into halves that a rule
+        compares.
+        """
         rule = self.recipe.data.batch_rule
         whole = self._whole(progress)
         # Not for this very step: looking ahead under a budget of seconds, every step is the first.
@@ -100,7 +102,7 @@ class BatchSize:
 
 
 def halved(shape: StepShape) -> StepShape:
-    """The same batch in two micro-batches where it was one; an odd batch gets one row more."""
+    """Return the same batch in two micro-batches where it was one; an odd batch gets one row more."""
     if shape.part_rows < shape.rows:
         return shape
     half = (shape.rows + 1) // 2
@@ -108,7 +110,7 @@ def halved(shape: StepShape) -> StepShape:
 
 
 def cosine_of_halves(first: Sequence[Tensor | None], both: Sequence[Tensor | None]) -> float:
-    """Cosine of the gradients of two halves of a batch, over all parameters together.
+    """Return cosine of the gradients of two halves of a batch, over all parameters together.
 
     Args:
         first: gradients of the first half, of any shapes; None where there is none (a layer that did not run).

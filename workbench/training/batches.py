@@ -58,7 +58,7 @@ class Steps(Protocol):
     """Hands out the batch of step after step; :class:`Prefetch` is one."""
 
     def next(self, tokens: int, shape: StepShape) -> StepBatch:
-        """The batch of the step that comes after so many tokens, of that shape where the data allow it."""
+        """Return the batch of the step that comes after so many tokens, of that shape where the data allow it."""
 
     def state(self) -> dict[str, Any]:
         """JSON-able: what a checkpoint must keep, so that the next batch is the same after a resume."""
@@ -74,7 +74,7 @@ def step_batch(
     ranks: Ranks = Ranks(),  # noqa: B008
     workers: int = 1,
 ) -> StepBatch:
-    """The batch of one step, cut into micro-batches: samples [first, first + rows).
+    """Return the batch of one step, cut into micro-batches: samples [first, first + rows).
 
     Args:
         order: rows of ``shape.length`` tokens by sample index.
@@ -130,7 +130,7 @@ class Prefetch:
         return {}
 
     def next(self, tokens: int, shape: StepShape) -> StepBatch:
-        """The batch of the step that comes after so many tokens.
+        """Return the batch of the step that comes after so many tokens.
 
         Args:
             tokens: read by the steps before.

@@ -133,7 +133,7 @@ def prune(folder: Path, keep: int = 2, spare: int | None = None) -> list[Path]:
 
 
 def load_latest(folder: Path) -> Checkpoint | None:
-    """The newest checkpoint that verifies; newer damaged ones are named in :attr:`Checkpoint.damaged`.
+    """Return the newest checkpoint that verifies; newer damaged ones are named in :attr:`Checkpoint.damaged`.
 
     Returns:
         None when there is no checkpoint at all.

@@ -100,7 +100,7 @@ class Evaluation:
 
 
 def evaluate(recipe: Recipe, trained: TrainedModel, heldout: HeldoutSet) -> Evaluation:
-    """Held-out score of the model as it is.
+    """Return held-out score of the model as it is.
 
     Runs eagerly: the graphs compiled for training would have to be compiled once more without gradients, which costs
     a short run more than it saves.
@@ -159,7 +159,7 @@ def evaluated(
 
 
 def _mean(nats: np.ndarray) -> tuple[float | None, int]:
-    """Mean and number; None for no token."""
+    """Return mean and number; None for no token."""
     return (float(nats.mean()) if len(nats) else None), len(nats)
 
 
@@ -169,7 +169,9 @@ def _nats(nats: np.ndarray) -> tuple[float | None, str, int]:
 
 
 def _second_score(name: str, trained: TrainedModel, plan: LayerPlan, heldout: HeldoutSet) -> dict[str, Measured]:
-    """The objective's second score, over every token of the set but the first of documents; none without a name."""
+    """Return the objective's second score, over every token of the set but the first of documents; none without a
+    name.
+    """
     if not name:
         return {}
     tokens, total, device = heldout.next_tokens(), 0.0, trained.engine.device
@@ -215,7 +217,7 @@ def points_passed(progress: Progress) -> int:
 
 
 def evaluate_run(folder: RunFolder, step: int | None = None) -> dict[str, Any]:
-    """The held-out score of a saved run, JSON-able, with what it is held against and what it says was learned.
+    """Return the held-out score of a saved run, JSON-able, with what it is held against and what it says was learned.
 
     Raises:
         RunError: no such run or checkpoint, or the run fine-tunes.
@@ -286,7 +288,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _windows_in_words(answer: dict[str, Any]) -> str:
-    """Both losses of windows with their numbers of tokens; empty where nobody has looked."""
+    """Return both losses of windows with their numbers of tokens; empty where nobody has looked."""
     found = [(answer["scores"].get(name), LABELS[name]) for name in (SEEN_LOSS, UNSEEN_LOSS)]
     return "".join(
         f"; {label} {math.nan if score['value'] is None else score['value']:.4f} over {score['count']:,}"

@@ -22,7 +22,7 @@ from workbench.training.checkpoint import Checkpoint, CheckpointError
 def as_forked(
     folder: RunFolder, saved: Checkpoint, recipe: Recipe, fingerprint: dict[str, Any], writer: TelemetryWriter
 ) -> Checkpoint:
-    """A checkpoint as this run goes on from it: unchanged, unless it is the one that the run was forked from.
+    """Return a checkpoint as this run goes on from it: unchanged, unless it is the one that the run was forked from.
 
     Args:
         writer: gets the event of the fork.
@@ -62,7 +62,8 @@ def as_forked(
 
 
 def done_before(folder: RunFolder) -> dict[str, float]:
-    """``tokens``, ``seconds`` and ``useful_flops`` of the run that a fork goes on from, which its own speed leaves out.
+    """Return ``tokens``, ``seconds`` and ``useful_flops`` of the run that a fork goes on from, which its own speed
+    leaves out.
 
     Returns:
         Zeros for a run that is no fork, and where an earlier version did not say.

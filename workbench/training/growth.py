@@ -76,7 +76,7 @@ class Growth:
             self._outside = wanted
 
     def model_of(self, recipe: Recipe, stage: int) -> TrainingModel:
-        """The model of a later stage, made ahead where it is another one, so that its graphs can be compiled."""
+        """Return the model of a later stage, made ahead where it is another one, so that its graphs can be compiled."""
         if _architecture(recipe, stage) == self.assembled.architecture:
             return self.assembled.model
         if stage not in self._ready:

@@ -47,7 +47,7 @@ PRODUCT_SIDE = {"cpu": 1024, "cuda": 8192}
 
 
 def peak_flops(mode: Mode) -> float | None:
-    """The data sheet's rate in FLOP/s, None for a device that is not in the table."""
+    """Return the data sheet's rate in FLOP/s, None for a device that is not in the table."""
     if mode.device != "cuda":
         return None
     name = torch.cuda.get_device_name()
@@ -57,13 +57,13 @@ def peak_flops(mode: Mode) -> float | None:
 
 
 def gemm_flops(mode: Mode) -> float:
-    """Measured rate of a large matrix product here, FLOP/s; measured once per machine and remembered."""
+    """Return measured rate of a large matrix product here, FLOP/s; measured once per machine and remembered."""
     (seconds,) = product_benchmark(mode).seconds(cache_folder() / FOLDER).values()
     return 2.0 * PRODUCT_SIDE[mode.device] ** 3 / seconds
 
 
 def product_benchmark(mode: Mode) -> Benchmark:
-    """A product of two square matrices, measured in a process that is in this mode."""
+    """Return a product of two square matrices, measured in a process that is in this mode."""
     device, side = torch.device(mode.device), PRODUCT_SIDE[mode.device]
     subject = subject_of(device, mode.threads, precision=mode.precision, side=side)
 
@@ -91,7 +91,7 @@ def contradictions(engine: Engine) -> list[Contradiction]:
 
 
 def environment(engine: Engine) -> dict[str, Any]:
-    """The part of ``environment.json`` that the machine, the installation and the engine decide."""
+    """Return the part of ``environment.json`` that the machine, the installation and the engine decide."""
     import os
 
     peak = peak_flops(engine.mode)

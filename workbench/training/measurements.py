@@ -48,7 +48,7 @@ class HostCopy:
             self._event.record()
 
     def read(self) -> dict[str, list[float]]:
-        """The values by name, waiting for the device only if it is not there yet."""
+        """Return the values by name, waiting for the device only if it is not there yet."""
         if self._event is not None:
             self._event.synchronize()
         values = iter(self._flat.tolist())
@@ -89,7 +89,9 @@ class StepTimes:
         return min(1.0, self.processor_seconds / passed) if passed > 0 else None
 
     def milliseconds(self) -> dict[str, float]:
-        """``{"data_ms", "forward_ms", "backward_ms", "optimizer_ms", "step_ms"}``; the device must have got there."""
+        """Return ``{"data_ms", "forward_ms", "backward_ms", "optimizer_ms", "step_ms"}``; the device must have got
+        there.
+        """
         parts = dict.fromkeys(PARTS, 0.0)
         for (_, before), (part, now) in zip(self._marks, self._marks[1:], strict=False):
             parts[part] += before.elapsed_time(now) if self._cuda else (now - before) * 1e3
@@ -174,7 +176,9 @@ class LayerMeter:
         return LayerReading(plan, HostCopy(tensors), sizes, self._graded, ran, seen, [r is not None for r in trusted])
 
     def _entropy(self, batch: Batch, layers: int) -> Sequence[Tensor | None]:
-        """Entropy of the attention of the layers that exist, nats, 0-d; None for all where it cannot be measured."""
+        """Return entropy of the attention of the layers that exist, nats, 0-d; None for all where it cannot be
+        measured.
+        """
         # One row: entropy needs probabilities (1, H, T, T), which training never keeps.
         row = Batch(*(tensor[:1] for tensor in batch[:4]))
         try:
@@ -186,7 +190,7 @@ class LayerMeter:
             return [None] * layers
 
     def _trust_ratios(self) -> list[Tensor | None]:
-        """Mean over each block's matrices, where the optimizer keeps such ratios."""
+        """Return mean over each block's matrices, where the optimizer keeps such ratios."""
         means: list[Tensor | None] = []
         for block in self._blocks:
             states = (self._optimizer.state.get(weight, {}) for weight in block if weight.ndim >= 2)
@@ -225,7 +229,7 @@ class LayerReading:
         self._ran, self._seen, self._trusted = ran, seen, trusted
 
     def vectors(self) -> dict[str, list[Value]]:
-        """The record: every vector has one entry per layer of the finished model, None where there is none."""
+        """Return the record: every vector has one entry per layer of the finished model, None where there is none."""
         plan, read = self._plan, self._copy.read()
         gradient = iter(read["gradient"])
         by_parameter = [next(gradient) if graded else None for graded in self._graded]
@@ -264,7 +268,9 @@ def _stack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def held_gib(device: torch.device) -> float:
-    """GiB that this process holds now: what :func:`memory_gib` will count although no model takes it; 0 on a GPU."""
+    """Return GiB that this process holds now: what :func:`memory_gib` will count although no model takes it; 0 on a
+    GPU.
+    """
     if device.type == "cuda":
         return 0.0
     # What loading left free in the heap would be taken by the model, and counted as held before.
@@ -275,7 +281,8 @@ def held_gib(device: torch.device) -> float:
 
 
 def _own_gib(name: str) -> float | None:
-    """``VmRSS`` (held) or ``VmHWM`` (at most) of this process in GiB; None where the system does not say (not Linux).
+    """Return ``VmRSS`` (held) or ``VmHWM`` (at most) of this process in GiB; None where the system does not say (not
+    Linux).
 
     Without pages of program files, which processes share: one that was forked sees them when it touches them, and would
     seem to take what another had before its model.
@@ -315,7 +322,9 @@ def counted_from_now(device: torch.device, held: float) -> dict[str, Any]:
 
 
 def memory_gib(device: torch.device) -> float:
-    """Peak memory in GiB since :func:`forget_peak`: the allocator's on a GPU, what this process held on a CPU."""
+    """Return peak memory in GiB since :func:`forget_peak`: the allocator's on a GPU, what this process held on a
+    CPU.
+    """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**30
     # Not getrusage's, which also holds the peak of whatever program this process was before an exec.

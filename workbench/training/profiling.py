@@ -89,7 +89,7 @@ def profiled(training: Training, interruption: Callable[[], str] = lambda: "") -
 def shares(
     events: Iterable[FunctionEvent], total: float, *, device: bool
 ) -> tuple[dict[str, float], list[tuple[str, float]]]:
-    """Shares of ``total`` microseconds by part, and of the ten dearest operations.
+    """Return shares of ``total`` microseconds by part, and of the ten dearest operations.
 
     Args:
         events: of the profiler.
@@ -129,7 +129,7 @@ def _steps(training: Training, interruption: Callable[[], str]) -> Iterator[int]
 
 
 def _timed(training: Training, interruption: Callable[[], str]) -> tuple[float, float, float]:
-    """Seconds (the low quantile), useful FLOPs and tokens of a step."""
+    """Return seconds (the low quantile), useful FLOPs and tokens of a step."""
     clock, seconds = clock_of(training.device), []
     flops, tokens = training.recorder.useful_flops, training.progress.tokens
     for _ in _steps(training, interruption):

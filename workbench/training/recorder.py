@@ -26,7 +26,7 @@ class NotFinite(ArithmeticError):
 def not_finite(
     what: str, model: nn.Module, norm: Tensor | None, optimizer: torch.optim.Optimizer, advice: str = ""
 ) -> NotFinite:
-    """The error for a model whose last update can still be looked at.
+    """Return the error for a model whose last update can still be looked at.
 
     Args:
         what: became not finite, and when.

@@ -49,10 +49,10 @@ class Steerable(Protocol):
         """Go on; whether the run stood still."""
 
     def save(self) -> Path | None:
-        """Checkpoint now; None on a full disk."""
+        """Return checkpoint now; None on a full disk."""
 
     def evaluate(self, *, final: bool) -> Evaluation:
-        """Held-out loss now."""
+        """Return held-out loss now."""
 
     def profile(self) -> str:
         """Profile the coming steps; returns in words where their time goes."""
@@ -216,7 +216,7 @@ class Requests:
             raise WorkbenchError(f"not changed, since no checkpoint could be saved before: {session.pause_reason}")
 
     def _turned(self, path: str, value: Any) -> tuple[Recipe, str, str]:
-        """The recipe after a knob was turned, in words what that changes, and what to be warned of."""
+        """Return the recipe after a knob was turned, in words what that changes, and what to be warned of."""
         training = self._session.training
         before = training.recipe
         recipe = turned(before, path, value, training.assembled.longest)

@@ -32,7 +32,7 @@ def say(line: str) -> None:
 
 
 def saved_checkpoint(folder: RunFolder, step: int | None = None) -> checkpoint.Checkpoint:
-    """A checkpoint of a run: that of ``step``, or the newest good one; damaged newer ones are named on stderr.
+    """Return a checkpoint of a run: that of ``step``, or the newest good one; damaged newer ones are named on stderr.
 
     Raises:
         RunError: the run has no such checkpoint.
@@ -112,7 +112,7 @@ def begin_with(folder: RunFolder, model: TrainingModel, fingerprint: dict[str, A
 
 
 def resumed_checkpoint(folder: RunFolder, writer: TelemetryWriter) -> checkpoint.Checkpoint | None:
-    """The checkpoint that a resume goes on from, and none newer is left: those are set aside, aloud.
+    """Return the checkpoint that a resume goes on from, and none newer is left: those are set aside, aloud.
 
     Args:
         writer: gets the events.
@@ -137,7 +137,7 @@ def resumed_checkpoint(folder: RunFolder, writer: TelemetryWriter) -> checkpoint
 def restore(
     folder: RunFolder, step: int | None = None, engine: Engine | None = None
 ) -> tuple[Recipe, TrainedModel, checkpoint.Checkpoint]:
-    """A saved run's recipe and model, in the stage that its checkpoint is from.
+    """Return a saved run's recipe and model, in the stage that its checkpoint is from.
 
     Args:
         step: which checkpoint; None for the newest good one.

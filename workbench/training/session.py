@@ -189,7 +189,7 @@ class Session:
             self._write(self.folder.environment, self.environment)
 
     def evaluate(self, *, final: bool) -> Evaluation:
-        """Held-out loss now: written to evaluations, telemetry and state; not charged to the budget.
+        """Return held-out loss now: written to evaluations, telemetry and state; not charged to the budget.
 
         Raises:
             RunError: the run has no held-out data.
@@ -222,7 +222,7 @@ class Session:
         return profile_line(found)
 
     def save(self) -> Path | None:
-        """Checkpoint now. On a full or read-only disk: None, and the run stands still until it can write."""
+        """Return checkpoint now. On a full or read-only disk: None, and the run stands still until it can write."""
         self.training.settle()
         training, progress = self.training, self.training.progress
         self._saved_at = time.monotonic()

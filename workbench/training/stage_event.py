@@ -47,7 +47,7 @@ class StageShape:
 def stage_event(
     plan: LayerPlan, transition: Transition | None, stages: int, before: StageShape | None, now: StageShape
 ) -> tuple[str, dict[str, Any]]:
-    """Text and data, for example ``stage 2 of 4: layers 4-6 added as copies of 1-3; 1-3 frozen``.
+    """Return text and data, for example ``stage 2 of 4: layers 4-6 added as copies of 1-3; 1-3 frozen``.
 
     Args:
         plan: of the first micro-batch of the coming step; shape (layers,).

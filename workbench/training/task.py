@@ -42,13 +42,13 @@ class Task(Protocol):
         """
 
     def assemble(self, engine: Engine) -> Assembled:
-        """Model, optimizer and data order at step 0, in a process that ``engine`` takes over."""
+        """Return model, optimizer and data order at step 0, in a process that ``engine`` takes over."""
 
     def references(self, say: Say) -> dict[str, Any]:
         """Return what losses are held against, by :data:`workbench.training.evaluate.REFERENCE_KEYS`."""
 
     def evaluate(self, recipe: Recipe, *, final: bool) -> Evaluation:
-        """The held-out score of the assembled model as it is; during training of a part of the held-out data."""
+        """Return the held-out score of the assembled model as it is; during training of a part of the held-out data."""
 
 
 def task_of(recipe: Recipe) -> Task:

@@ -113,7 +113,7 @@ def _variants(training: Training) -> Iterator[tuple[LayerPlan, Progress, StepSha
 
 
 def _points(starts: Sequence[float]) -> list[float]:
-    """Shares of the budget to look at: evenly spread, and the middle of every stage, since one may be short."""
+    """Return shares of the budget to look at: evenly spread, and the middle of every stage, since one may be short."""
     middles = [(start + end) / 2 for start, end in zip(starts, [*starts[1:], 1.0], strict=True)]
     return sorted({point / LOOK_AHEAD for point in range(LOOK_AHEAD)} | set(middles))
 

@@ -93,7 +93,9 @@ def copy_state(
 
 
 def _copies(old: int, new: int, parts: int) -> Tensor:
-    """Index of the entry that each of ``new`` entries copies, for an axis made of ``parts`` pieces laid end to end."""
+    """Return index of the entry that each of ``new`` entries copies, for an axis made of ``parts`` pieces laid end to
+    end.
+    """
     if new < old or old % parts or new % parts:
         raise RecipeError(f"an axis of {old} cannot grow to {new}; choose depth.factor so that every width grows")
     within = torch.arange(new // parts) % (old // parts)
@@ -101,7 +103,7 @@ def _copies(old: int, new: int, parts: int) -> Tensor:
 
 
 def _parts(parent: nn.Module, owner: nn.Module) -> int:
-    """Pieces that lie end to end on the output axis: queries, keys and values; gate and value."""
+    """Return pieces that lie end to end on the output axis: queries, keys and values; gate and value."""
     if isinstance(parent, SelfAttention) and owner is parent.qkv:
         return 3
     return 2 if isinstance(parent, FeedForward) and parent.gated and owner is parent.up else 1
@@ -115,7 +117,7 @@ def _repeat(values: Tensor, places: Places) -> Tensor:
 
 
 def _shares(places_I: Tensor, outputs: int, narrow_inputs: int, generator: torch.Generator) -> Tensor:
-    """(O, I) positive shares that add up to one over the copies of an input, for each output by itself."""
+    """Return (O, I) positive shares that add up to one over the copies of an input, for each output by itself."""
     # Drawn on the CPU: a GPU's generator gives other numbers for the same seed.
     drawn_OI = 1 + UNEVEN * (2 * torch.rand((outputs, len(places_I)), generator=generator) - 1)
     drawn_OI = drawn_OI.to(places_I.device)
@@ -124,7 +126,9 @@ def _shares(places_I: Tensor, outputs: int, narrow_inputs: int, generator: torch
 
 
 def _before_logits(model: TrainingModel) -> nn.Module:
-    """The module whose output the matrix of logits reads: the head's norm, the final norm, or the last block's."""
+    """Return the module whose output the matrix of logits reads: the head's norm, the final norm, or the last
+    block's.
+    """
     head, backbone = getattr(model, "head", None), model.backbone
     for module in (
         getattr(head, "norm", None), getattr(backbone, "final", None),

@@ -253,7 +253,7 @@ def _remedies(recipe: dict[str, Any]) -> list[str]:
 
 
 def _described(value: Any) -> str:
-    """A number as it is, a schedule by its kind: its numbers would bury the advice."""
+    """Return a number as it is, a schedule by its kind: its numbers would bury the advice."""
     return f"({value.get('kind')} schedule)" if isinstance(value, dict) else str(value)
 
 

@@ -44,7 +44,7 @@ class Backbone(nn.Module):
         rows_N: Tensor | None = None,
         causal: bool | Tensor | Sight | None = None,
     ) -> Tensor:
-        """Hidden states after the final norm: (B, T, D), or (N, D) of the positions ``rows_N`` alone.
+        """Return hidden states after the final norm: (B, T, D), or (N, D) of the positions ``rows_N`` alone.
 
         Args:
             tokens_BT: int64 ids, shape (B, T), already corrupted by the objective.
@@ -65,11 +65,14 @@ class Backbone(nn.Module):
         raise NotImplementedError
 
     def residual_products(self, layer: int) -> list[nn.Linear]:
-        """The products (D, .) through which a layer writes into the residual stream: zeroed, the layer is silent."""
+        """Return the products (D, .) through which a layer writes into the residual stream: zeroed, the layer is
+        silent.
+        """
         raise NotImplementedError
 
     def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> Sequence[Tensor | None]:
-        """Mean entropy in nats of each layer's attention, (B, H, T, T), on these (few) rows, 0-d, without gradient.
+        """Return mean entropy in nats of each layer's attention, (B, H, T, T), on these (few) rows, 0-d, without
+        gradient.
 
         None for a layer that does not say what it attends to.
         """
@@ -77,13 +80,13 @@ class Backbone(nn.Module):
 
 
 def shared_names(source: nn.Module, target: nn.Module) -> list[str]:
-    """Names of tensors, of any shape, that both layers have in one shape: what a copy of a layer takes over."""
+    """Return names of tensors, of any shape, that both layers have in one shape: what a copy of a layer takes over."""
     theirs = source.state_dict()
     return [name for name, t in target.state_dict().items() if name in theirs and theirs[name].shape == t.shape]
 
 
 def uncopied(source: nn.Module, target: nn.Module) -> list[str]:
-    """Names of the target's matrices, (D, D) and the like, that a copy of ``source`` would leave fresh.
+    """Return names of the target's matrices, (D, D) and the like, that a copy of ``source`` would leave fresh.
 
     Vectors do not count: the first layer of ModernBERT has no norm before its attention, and a fresh norm does for it.
     """
@@ -92,7 +95,9 @@ def uncopied(source: nn.Module, target: nn.Module) -> list[str]:
 
 
 def copies(depth: Any, layers: int) -> list[tuple[int, int]]:
-    """(source, layer) for every layer (B, T, D) -> (B, T, D) that a stage of a depth method makes of another one."""
+    """Return (source, layer) for every layer (B, T, D) -> (B, T, D) that a stage of a depth method makes of another
+    one.
+    """
     transitions = [depth.transition(layers, stage) for stage in range(1, len(depth.starts()))]
     return [
         (source, layer)
@@ -126,7 +131,7 @@ class Architecture(Choice):
         return 1, "", ""
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """A number of heads H that does not work with the width: queries are (B, H, T, E) with E = D / H."""
+        """Refuse a number of heads H that does not work with the width: queries are (B, H, T, E) with E = D / H."""
         multiple, cannot, way_out = self.head_widths()
         if self.width % (self.heads * multiple) == 0:
             return
@@ -143,14 +148,14 @@ class Architecture(Choice):
         yield Problem("architecture.heads", f"{what}; {remedy}{way_out if self.width % self.heads == 0 else ''}")
 
     def _other_widths(self, multiple: int) -> str:
-        """The way out where no number of heads H works with the width D."""
+        """Return the way out where no number of heads H works with the width D."""
         step, bounds = self.heads * multiple, bounds_of(type(self).model_fields["width"])
         below = self.width // step * step
         near = [str(width) for width in (below, below + step) if bounds["minimum"] <= width <= bounds["maximum"]]
         return f"no number of heads works with it: change the width, for example to {' or '.join(near)}"
 
     def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> Backbone:
-        """A freshly initialised backbone on the current default device, fp32.
+        """Return a freshly initialised backbone on the current default device, fp32.
 
         Args:
             vocabulary: its ``size`` is the number of embedding rows.
@@ -161,11 +166,13 @@ class Architecture(Choice):
         raise NotImplementedError
 
     def build_head(self, backbone: Backbone) -> nn.Module:
-        """A freshly initialised head over ``backbone``'s vocabulary: states (N, D) -> logits (N, V)."""
+        """Return a freshly initialised head over ``backbone``'s vocabulary: states (N, D) -> logits (N, V)."""
         return HEADS[self.head](backbone.embedding, self.tied)
 
     def head_parameters(self, vocabulary_size: int) -> int:
-        """Numbers in the head's matrices, (D, V) and (D, D) if it transforms first: its share of the FLOP formula."""
+        """Return numbers in the head's matrices, (D, V) and (D, D) if it transforms first: its share of the FLOP
+        formula.
+        """
         transform = self.width**2 if self.head == "transform" else 0
         return transform + self.width * vocabulary_size
 
@@ -194,11 +201,15 @@ class Architecture(Choice):
         return False
 
     def block_parameters(self) -> int:
-        """Numbers in one block's matrices, (D, D) and the like, without norms and biases: N of the FLOP formula."""
+        """Return numbers in one block's matrices, (D, D) and the like, without norms and biases: N of the FLOP
+        formula.
+        """
         raise NotImplementedError
 
     def least_parameters(self, tokens: int) -> int:
-        """Numbers that a model with a vocabulary of so many tokens has at least: without norms, biases and heads."""
+        """Return numbers that a model with a vocabulary of so many tokens has at least: without norms, biases and
+        heads.
+        """
         return self.layers * self.block_parameters() + tokens * self.width
 
     @property
@@ -207,11 +218,13 @@ class Architecture(Choice):
         return 0
 
     def mixing_parameters(self) -> int:
-        """Those of them that all B * T tokens need before positions are mixed: queries, keys and values, (D, 3D)."""
+        """Return those of them that all B * T tokens need before positions are mixed: queries, keys and values, (D,
+        3D).
+        """
         return 3 * self.width**2
 
     def layer_span(self, layer: int, span: float) -> float:
-        """Positions that a position of this layer sees, in tokens, where documents are ``span`` tokens long."""
+        """Return positions that a position of this layer sees, in tokens, where documents are ``span`` tokens long."""
         return span
 
     def shared_flops(self, length: int) -> float:

@@ -14,7 +14,7 @@ from workbench.ops.recompute import recomputed
 
 
 def relu2(h_F: Tensor) -> Tensor:
-    """max(h, 0)^2 (So et al. 2021, arXiv 2109.08668)."""
+    """Return max(h, 0)^2 (So et al. 2021, arXiv 2109.08668)."""
     return F.relu(h_F).square()
 
 
@@ -31,7 +31,7 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], bool]] = {
 
 
 def gated_width(inner_width: int) -> int:
-    """Inner width F of a gated part, (D, 2F) and (F, D), with as many parameters as an ungated ``inner_width``.
+    """Return inner width F of a gated part, (D, 2F) and (F, D), with as many parameters as an ungated ``inner_width``.
 
     Two thirds, rounded to a multiple of 32 (8 below 512): matrix units work in such tiles.
     """
@@ -64,12 +64,12 @@ class FeedForward(nn.Module):
         self.down = nn.Linear(inner, width, bias=bias)
 
     def forward(self, x_D: Tensor) -> Tensor:
-        """(..., D) -> (..., D)."""
+        """Map (..., D) -> (..., D)."""
         h_F = self.up(x_D)
         return recomputed(self.contract, h_F) if self.recomputes else self.contract(h_F)  # type: ignore[no-any-return]
 
     def contract(self, h_F: Tensor) -> Tensor:
-        """The first product, (..., F) or gate and value (..., 2F), -> activation -> (..., D)."""
+        """Return the first product, (..., F) or gate and value (..., 2F), -> activation -> (..., D)."""
         if self.gated:
             # (..., 2F) -> two of (..., F), views.
             gate_F, value_F = h_F.chunk(2, dim=-1)

@@ -18,7 +18,7 @@ from workbench.choices.depth.plan import LayerPlan
 
 
 def attention_span(documents_BT: Tensor) -> float:
-    """s_eff = sum(s_i^2) / sum(s_i) over document pieces: positions that a position sees, on average.
+    """Return s_eff = sum(s_i^2) / sum(s_i) over document pieces: positions that a position sees, on average.
 
     A causal model is counted as if it saw both sides, as published MFU figures do.
 
@@ -37,7 +37,7 @@ def attention_span(documents_BT: Tensor) -> float:
 
 
 def layer_flops(architecture: Architecture, plan: LayerPlan, span: float, tail_share: float = 1.0) -> list[float]:
-    """FLOPs per token of each of the plan's layers, forward and backward.
+    """Return FLOPs per token of each of the plan's layers, forward and backward.
 
     A layer with N matmul parameters and width d costs 6 N + 12 d s_eff when it trains: 2 N + 4 d s_eff forward, as
     much again for the gradient of its input, as much again for that of its weights. A frozen layer below the first
@@ -63,7 +63,7 @@ def layer_flops(architecture: Architecture, plan: LayerPlan, span: float, tail_s
 
 
 def head_flops(architecture: Architecture, vocabulary_size: int, plan: LayerPlan | None = None) -> float:
-    """FLOPs per label of the head (D, D), (D, V), both passes: 6 (d^2 + d V), without d^2 for a linear head.
+    """Return FLOPs per label of the head (D, D), (D, V), both passes: 6 (d^2 + d V), without d^2 for a linear head.
 
     Args:
         vocabulary_size: V, rows of the output matrix.
@@ -86,7 +86,7 @@ def step_flops(
     span: float,
     length: int = 0,
 ) -> float:
-    """Useful FLOPs of one optimizer step.
+    """Return useful FLOPs of one optimizer step.
 
     tokens * sum_layers (6 N + 12 d s_eff) + labelled * 6 (d^2 + d V) + what layers share, once per micro-batch; with
     frozen and dropped layers as in :func:`layer_flops`. Unlabelled positions of the last layer need no output product
@@ -109,5 +109,5 @@ def step_flops(
 
 
 def count_parameters(module: nn.Module) -> int:
-    """Numbers in ``module``'s parameters, shared ones once."""
+    """Return numbers in ``module``'s parameters, shared ones once."""
     return sum(parameter.numel() for parameter in module.parameters())

@@ -45,7 +45,7 @@ class LinearHead(nn.Module):
         return x_ND if self.project is None else self.project(x_ND)  # type: ignore[no-any-return]
 
     def forward(self, x_ND: Tensor) -> Tensor:
-        """Logits of labelled rows, (N, W) -> (N, V), in the precision that autocast sets."""
+        """Return logits of labelled rows, (N, W) -> (N, V), in the precision that autocast sets."""
         # (N, D) x (V, D)^T -> (N, V)
         return F.linear(self.features(x_ND), self.weight, self.bias)
 

@@ -65,7 +65,7 @@ class Modular(Architecture):
         return 2, "cannot rotate pairs", ", or other positions, for example 'alibi'"
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Rows (B, T) whose order nothing tells, and what any architecture finds."""
+        """Refuse rows (B, T) whose order nothing tells, and what any architecture finds."""
         yield from super().problems(recipe)
         yield from self.notes.problems(recipe)
         if self.positions == "none" and not recipe.objective.causal:
@@ -76,11 +76,11 @@ class Modular(Architecture):
             )
 
     def problems_together(self, recipe: Any, processes: int) -> Iterator[Problem]:
-        """Notes of rows (B, T) that each process takes for itself."""
+        """Refuse notes of rows (B, T) that each process takes for itself."""
         yield from self.notes.problems_together(recipe, processes)
 
     def needs_logits(self) -> str:
-        """Positions that are told to the logits (B, H, T, T), windows on them, dropout of what comes of them."""
+        """Return positions that are told to the logits (B, H, T, T), windows on them, dropout of what comes of them."""
         if self.positions in ("alibi", "tupe_a", "tupe_r"):
             return f"architecture.positions '{self.positions}' adds to them"
         if self.local_window is not None:
@@ -113,7 +113,8 @@ class Modular(Architecture):
         return self.local_window is not None and layer % self.global_every != 0
 
     def layer_span(self, layer: int, span: float) -> float:
-        """Positions that a position of this layer sees, in tokens, where whole documents would be ``span`` tokens long.
+        """Return positions that a position of this layer sees, in tokens, where whole documents would be ``span``
+        tokens long.
 
         A window that reaches h = W / 2 to both sides lets through 2 h + 1 - h (h + 1) / s of a document of s > h
         tokens, on average over its positions. Exact where all pieces are equally long, else slightly too many: the
@@ -130,29 +131,31 @@ class Modular(Architecture):
         return super().least_parameters(tokens) + tables * self.width
 
     def block_parameters(self) -> int:
-        """Matrices (D, 3D), (D, D) and those of the feed-forward part: three of them when it is gated, else two."""
+        """Return matrices (D, 3D), (D, D) and those of the feed-forward part: three of them when it is gated, else
+        two.
+        """
         gated = ACTIVATIONS[self.ffn][1]
         feed = 3 * self.width * gated_width(self.inner_width) if gated else 2 * self.width * self.inner_width
         return 4 * self.width**2 + feed
 
     def shared_flops(self, length: int) -> float:
-        """TUPE's products for positions: two of (T, D) x (D, D), then (T, D) x (D, T) over all heads; else 0."""
+        """Return TUPE's products for positions: two of (T, D) x (D, D), then (T, D) x (D, T) over all heads; else 0."""
         if self.positions not in ("tupe_a", "tupe_r"):
             return 0.0
         return 4.0 * length * self.width**2 + 2.0 * length**2 * self.width
 
     def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> ModularStack:
-        """A :class:`ModularStack` in fp32: tokens (B, T) -> states (B, T, D)."""
+        """Return a :class:`ModularStack` in fp32: tokens (B, T) -> states (B, T, D)."""
         return ModularStack(self, vocabulary, sequence_length, causal, attention)
 
     def build_norm(self) -> nn.Module:
-        """A fresh normalisation of the kind that was chosen, (..., D) -> (..., D)."""
+        """Return a fresh normalisation of the kind that was chosen, (..., D) -> (..., D)."""
         if self.norm == "rms_norm":
             return RMSNorm(self.width)
         return LayerNorm(self.width, self.layer_norm_eps, self.bias)
 
     def build_attention(self, layer: int, implementation: str) -> SelfAttention:
-        """The attention half of a layer, (B, T, D) -> (B, T, D)."""
+        """Return the attention half of a layer, (B, T, D) -> (B, T, D)."""
         return SelfAttention(
             self.width,
             self.heads,
@@ -164,11 +167,11 @@ class Modular(Architecture):
         )
 
     def build_feed_forward(self) -> FeedForward:
-        """The feed-forward half of a layer, (..., D) -> (..., D)."""
+        """Return the feed-forward half of a layer, (..., D) -> (..., D)."""
         return FeedForward(self.width, self.inner_width, self.ffn, self.bias)
 
     def build_block(self, layer: int, attention: str) -> Block:
-        """One layer, (B, T, D) -> (B, T, D)."""
+        """Return one layer, (B, T, D) -> (B, T, D)."""
         raise NotImplementedError
 
 
@@ -220,7 +223,7 @@ class ModularStack(Stack):
                     nn.init.normal_(product.weight, std=std)
 
     def embed(self, tokens_BT: Tensor, batch: Batch) -> Tensor:
-        """Tokens (B, T) -> (B, T, D): token, position in its piece and segment A, normalised if asked for."""
+        """Return tokens (B, T) -> (B, T, D): token, position in its piece and segment A, normalised if asked for."""
         x_BTD = self.embedding(tokens_BT)
         if self.sinusoids is not None:
             # Vaswani et al. 2017, section 3.4: without the factor the table, of size 1, would drown the tokens.
@@ -237,7 +240,7 @@ class ModularStack(Stack):
         return drop(self.embedding_norm(x_BTD), self.dropout, self.training)
 
     def _pairs(self, tokens_BT: Tensor, positions_BT: Tensor) -> Tensor:
-        """Row of the table for each token and the one before it in its piece, (B, T) int64.
+        """Return row of the table for each token and the one before it in its piece, (B, T) int64.
 
         Multiplicative hashing (Knuth, The Art of Computer Programming 3, section 6.4): pairs that share a row differ
         in what else the model knows of them, and frequent pairs outweigh rare ones.

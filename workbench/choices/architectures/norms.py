@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 def at_least_fp32(x_D: Tensor) -> Tensor:
-    """(..., D) -> same in fp32, or in float64 if it is that: a mean of D numbers in bf16 would have two digits."""
+    """Map (..., D) -> same in fp32, or in float64 if it is that: a mean of D numbers in bf16 would have two digits."""
     return x_D.to(torch.promote_types(x_D.dtype, torch.float32))
 
 
@@ -26,7 +26,7 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x_D: Tensor) -> Tensor:
-        """Normalised x in fp32, (..., D) -> (..., D)."""
+        """Return normalised x in fp32, (..., D) -> (..., D)."""
         x_D = at_least_fp32(x_D)
         return x_D * torch.rsqrt(x_D.square().mean(-1, keepdim=True) + self.eps) * self.weight
 
@@ -42,5 +42,5 @@ class LayerNorm(nn.LayerNorm):
         super().__init__(width, eps=eps, bias=bias)
 
     def forward(self, x_D: Tensor) -> Tensor:
-        """Normalised x in fp32, (..., D) -> (..., D)."""
+        """Return normalised x in fp32, (..., D) -> (..., D)."""
         return super().forward(at_least_fp32(x_D))

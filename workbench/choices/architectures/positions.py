@@ -14,7 +14,7 @@ BUCKETS, LONGEST_DISTANCE = 32, 128
 
 
 def sinusoids(length: int, width: int, base: float = 10_000.0) -> Tensor:
-    """PE[t, 2i] = sin(t / base^(2i/D)), PE[t, 2i + 1] = cos of the same (Vaswani et al. 2017, section 3.5).
+    """Return PE[t, 2i] = sin(t / base^(2i/D)), PE[t, 2i + 1] = cos of the same (Vaswani et al. 2017, section 3.5).
 
     Args:
         length: T.
@@ -31,7 +31,7 @@ def sinusoids(length: int, width: int, base: float = 10_000.0) -> Tensor:
 
 
 def rotary_tables(length: int, head_dim: int, base: float = 10_000.0) -> tuple[Tensor, Tensor]:
-    """Cosines and signed sines for :func:`rotate` (Su et al. 2021, arXiv 2104.09864, eq. 34).
+    """Return cosines and signed sines for :func:`rotate` (Su et al. 2021, arXiv 2104.09864, eq. 34).
 
     Positions count along the row, not within a document: attention sees differences of positions only, and both
     ends of every visible pair lie in one document.
@@ -53,7 +53,7 @@ def rotary_tables(length: int, head_dim: int, base: float = 10_000.0) -> tuple[T
 
 
 def rotate(x_BTHE: Tensor, cos_TE: Tensor, sin_TE: Tensor) -> Tensor:
-    """(B, T, H, E) -> same: turn the pairs (e, e + E/2) by their position's angles, in fp32; returns x's precision.
+    """Map (B, T, H, E) -> same: turn the pairs (e, e + E/2) by their position's angles, in fp32; returns x's precision.
 
     Args:
         cos_TE, sin_TE: (T, E), or (B, T, E) where rows differ.
@@ -65,7 +65,7 @@ def rotate(x_BTHE: Tensor, cos_TE: Tensor, sin_TE: Tensor) -> Tensor:
 
 
 def alibi_slopes(heads: int) -> Tensor:
-    """Slope of each head, (H,) in fp32: 2^(-8 h / H), h = 1..H, where H is a power of two.
+    """Return slope of each head, (H,) in fp32: 2^(-8 h / H), h = 1..H, where H is a power of two.
 
     Other numbers take the slopes of the next lower power, then every second one of the next higher, as the authors'
     code does (Press et al. 2022, arXiv 2108.12409).
@@ -83,13 +83,14 @@ def alibi_slopes(heads: int) -> Tensor:
 
 
 def distances(length: int, device: torch.device | None = None) -> Tensor:
-    """s - t for query t (first axis) and key s (last axis), int64, shape (T, T)."""
+    """Return s - t for query t (first axis) and key s (last axis), int64, shape (T, T)."""
     place_T = torch.arange(length, device=device)
     return place_T[None, :] - place_T[:, None]
 
 
 def relative_buckets(distance: Tensor, causal: bool) -> Tensor:
-    """T5's bucket of each distance key - query: one each up to a quarter (causal: half) of the buckets, then log steps.
+    """Return T5's bucket of each distance key - query: one each up to a quarter (causal: half) of the buckets, then
+    log steps.
 
     Both sides: the first half of the buckets for the key at or before the query, the second for the key behind it.
     Causal: all buckets for the past.
@@ -111,7 +112,9 @@ def relative_buckets(distance: Tensor, causal: bool) -> Tensor:
 
 
 def toeplitz(values_KH: Tensor) -> Tensor:
-    """(2T - 1, H) values of the distances -(T - 1) .. T - 1 -> (H, T, T): [h, t, s] is the value of distance s - t."""
+    """Return (2T - 1, H) values of the distances -(T - 1) .. T - 1 -> (H, T, T): [h, t, s] is the value of distance s
+    - t.
+    """
     length = (values_KH.shape[0] + 1) // 2
     # Row i of the windows holds values i .. i + T - 1; query t needs those from T - 1 - t on. Windows are views, and
     # their gradient is a sum, where indexing with (T, T) places would scatter T * T * H numbers one by one.
@@ -135,7 +138,7 @@ class Alibi(nn.Module):
         self.register_buffer("slopes", alibi_slopes(heads), persistent=False)
 
     def forward(self, positions_BT: Tensor, cls_BT: Tensor) -> Tensor:
-        """Bias (1, H, T, T) in fp32, the same for all rows; where [CLS] stands does not matter."""
+        """Return bias (1, H, T, T) in fp32, the same for all rows; where [CLS] stands does not matter."""
         away_TT = distances(positions_BT.shape[1], positions_BT.device).abs()
         return (-self.slopes[:, None, None] * away_TT)[None]
 
@@ -178,7 +181,7 @@ class Tupe(nn.Module):
         self.to_cls = nn.Parameter(torch.zeros(heads))
 
     def forward(self, positions_BT: Tensor, cls_BT: Tensor) -> Tensor:
-        """The bias (B, H, T, T)."""
+        """Return the bias (B, H, T, T)."""
         length = positions_BT.shape[1]
         p_TD = self.norm(self.table.weight[:length])
         # Projected once per place, then looked up per token. A look-up of finished products in (H, T, T) would save

@@ -55,7 +55,7 @@ class PostLN(Modular):
         return all(type(self).model_fields[name].default == value for name, value in mine.items())
 
     def build_block(self, layer: int, attention: str) -> PostNormBlock:
-        """A :class:`PostNormBlock`, (B, T, D) -> (B, T, D)."""
+        """Return a :class:`PostNormBlock`, (B, T, D) -> (B, T, D)."""
         return PostNormBlock(self, layer, attention)
 
     def save_pretrained(
@@ -80,7 +80,7 @@ class PostNormBlock(Block):
         self.dropout = choice.dropout
 
     def forward(self, x_BTD: Tensor, scale: Tensor, context: BlockContext, rows_N: Tensor | None = None) -> Tensor:
-        """(B, T, D) -> (B, T, D), or (N, D) for the flat positions ``rows_N``; ``scale`` is 0-d."""
+        """Map (B, T, D) -> (B, T, D), or (N, D) for the flat positions ``rows_N``; ``scale`` is 0-d."""
         branch = self.attention(x_BTD, context, rows_N)
         # (B, T, D) -> (N, D): once positions are mixed only the labelled ones matter, and the residual follows them.
         x = x_BTD if rows_N is None else x_BTD.flatten(0, 1)[rows_N]
@@ -88,5 +88,5 @@ class PostNormBlock(Block):
         return self.feed_forward_norm(x + scale * self.drop(self.feed_forward(x)))
 
     def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
-        """Mean entropy in nats of attention rows (B, H, T, T), 0-d; the block's input needs no norm here."""
+        """Return mean entropy in nats of attention rows (B, H, T, T), 0-d; the block's input needs no norm here."""
         return self.attention.entropy(x_BTD, context)

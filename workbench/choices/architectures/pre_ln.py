@@ -33,7 +33,7 @@ class PreLN(Modular):
         return True
 
     def build_block(self, layer: int, attention: str) -> PreNormBlock:
-        """A :class:`PreNormBlock`, (B, T, D) -> (B, T, D)."""
+        """Return a :class:`PreNormBlock`, (B, T, D) -> (B, T, D)."""
         return PreNormBlock(self, layer, attention)
 
 
@@ -49,7 +49,7 @@ class PreNormBlock(Block):
         self.dropout = choice.dropout
 
     def forward(self, x_BTD: Tensor, scale: Tensor, context: BlockContext, rows_N: Tensor | None = None) -> Tensor:
-        """(B, T, D) -> (B, T, D), or (N, D) for the flat positions ``rows_N``; ``scale`` is 0-d."""
+        """Map (B, T, D) -> (B, T, D), or (N, D) for the flat positions ``rows_N``; ``scale`` is 0-d."""
         branch = self.attention(self.attention_norm(x_BTD), context, rows_N)
         # (B, T, D) -> (N, D): once positions are mixed only the labelled ones matter, and the residual follows them.
         x = x_BTD if rows_N is None else x_BTD.flatten(0, 1)[rows_N]
@@ -57,5 +57,7 @@ class PreNormBlock(Block):
         return x + scale * self.drop(self.feed_forward(self.feed_forward_norm(x)))
 
     def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
-        """Mean entropy in nats of attention rows (B, H, T, T), 0-d, on the normalised input as in :meth:`forward`."""
+        """Return mean entropy in nats of attention rows (B, H, T, T), 0-d, on the normalised input as in
+        :meth:`forward`.
+        """
         return self.attention.entropy(self.attention_norm(x_BTD), context)

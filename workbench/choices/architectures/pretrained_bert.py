@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def from_transformers(bert: BertForMaskedLM, attention: str = "plain") -> tuple[PostLN, ModularStack, TransformHead]:
-    """The choice, backbone and head that compute what ``bert`` computes: logits (B, T, V) of full rows, segment A.
+    """Return the choice, backbone and head that compute what ``bert`` computes: logits (B, T, V) of full rows,
+    segment A.
 
     Args:
         bert: any absolute-position BERT with GELU.

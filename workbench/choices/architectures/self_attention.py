@@ -82,7 +82,7 @@ class SelfAttention(nn.Module):
         self.values: nn.Embedding | None = None
 
     def project(self, x_BTD: Tensor, context: BlockContext) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values (B, H, T, E), positions applied."""
+        """Return queries, keys and values (B, H, T, E), positions applied."""
         # (B, T, 3D) -> (B, T, 3, H, E) -> three of (B, T, H, E), views
         q, k, v = self.qkv(x_BTD).unflatten(-1, (3, self.heads, -1)).unbind(2)
         if context.rotation_TE is not None:
@@ -116,7 +116,7 @@ class SelfAttention(nn.Module):
         return self.out(mixed_BTD if rows_N is None else mixed_BTD.flatten(0, 1)[rows_N])
 
     def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
-        """Mean entropy in nats of the attention rows (B, H, T, T), 0-d."""
+        """Return mean entropy in nats of the attention rows (B, H, T, T), 0-d."""
         bias, chunked = self._bias(context)
         q, k, _ = self.project(x_BTD, context)
         if chunked:

@@ -30,7 +30,7 @@ def _called(function: Callable[..., Tensor], *args: Any) -> Tensor:
 
 
 def drop(x_D: Tensor, probability: float, training: bool) -> Tensor:
-    """Dropout of x, (..., D) -> (..., D); the identity at probability 0."""
+    """Return dropout of x, (..., D) -> (..., D); the identity at probability 0."""
     # Without dropout the training flag must not be read: compiled code would then depend on it.
     return dropped(x_D, probability) if probability and training else x_D
 
@@ -49,13 +49,13 @@ class Block(nn.Module):
     recomputes_dropout: bool = False
 
     def drop(self, branch_D: Tensor) -> Tensor:
-        """Dropout of a residual branch, (..., D) -> (..., D)."""
+        """Return dropout of a residual branch, (..., D) -> (..., D)."""
         if self.recomputes_dropout and self.dropout and self.training and torch.is_grad_enabled():
             return dropout(branch_D, self.dropout)
         return drop(branch_D, self.dropout, self.training)
 
     def forward(self, x_BTD: Tensor, scale: Tensor, context: BlockContext, rows_N: Tensor | None = None) -> Tensor:
-        """The layer's output, (B, T, D), or (N, D) for the flat positions ``rows_N`` alone.
+        """Return the layer's output, (B, T, D), or (N, D) for the flat positions ``rows_N`` alone.
 
         Args:
             scale: 0-d fp32 factor on both residual branches.
@@ -64,7 +64,7 @@ class Block(nn.Module):
         raise NotImplementedError
 
     def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
-        """Mean entropy in nats of this layer's attention, (B, H, T, T), on the layer's input; 0-d."""
+        """Return mean entropy in nats of this layer's attention, (B, H, T, T), on the layer's input; 0-d."""
         raise NotImplementedError
 
 
@@ -122,7 +122,7 @@ class Stack(Backbone):
                 self.register_buffer(name, table, persistent=False)
 
     def _attentions(self) -> Iterator[SelfAttention]:
-        """Those of our own blocks; models of others bring their attention along."""
+        """Yield those of our own blocks; models of others bring their attention along."""
         found = (getattr(block, "attention", None) for block in self.blocks)
         return (attention for attention in found if isinstance(attention, SelfAttention))
 
@@ -136,7 +136,7 @@ class Stack(Backbone):
         return self.notebook is not None and self.training and torch.is_grad_enabled()
 
     def embed(self, tokens_BT: Tensor, batch: Batch) -> Tensor:
-        """Input of the first layer, (B, T, D)."""
+        """Return input of the first layer, (B, T, D)."""
         raise NotImplementedError
 
     def context(
@@ -184,7 +184,7 @@ class Stack(Backbone):
         return document_bias(batch.documents_BT, self.causal if causal is None else causal, dtype)
 
     def _length(self, batch: Batch, causal: bool | Tensor | Sight | None) -> int:
-        """T, checked; of columns that stand for places, the number of these."""
+        """Return T, checked; of columns that stand for places, the number of these."""
         length = causal.places if isinstance(causal, Sight) else batch.documents_BT.shape[1]
         if length > self.sequence_length:
             raise RecipeError(
@@ -194,7 +194,7 @@ class Stack(Backbone):
         return length
 
     def _local(self, bias_BHTT: Tensor, causal: bool | Tensor | Sight) -> Tensor | None:
-        """The bias of layers that see a window only, as a mask or as the band of chunks."""
+        """Return the bias of layers that see a window only, as a mask or as the band of chunks."""
         if not self.window:
             return None
         assert not isinstance(causal, Sight), "objectives that say who sees whom refuse windows"
@@ -215,7 +215,8 @@ class Stack(Backbone):
         rows_N: Tensor | None = None,
         causal: bool | Tensor | Sight | None = None,
     ) -> Tensor:
-        """Hidden states (B, T, D), or (N, D) of the positions ``rows_N``; see :class:`Backbone` for the arguments.
+        """Return hidden states (B, T, D), or (N, D) of the positions ``rows_N``; see :class:`Backbone` for the
+        arguments.
 
         Raises:
             RecipeError: the plan has more layers than the model, or rows are longer than it was built for.
@@ -285,7 +286,9 @@ class Stack(Backbone):
         self._trains = plan.trains
 
     def residual_products(self, layer: int) -> list[nn.Linear]:
-        """Output product of the attention (D, D) and of the feed-forward part (D, F) of a layer, counted from 0."""
+        """Return output product of the attention (D, D) and of the feed-forward part (D, F) of a layer, counted from
+        0.
+        """
         block = self.blocks[layer]
         assert isinstance(block, Block)
         return [block.attention.out, block.feed_forward.down]
@@ -306,7 +309,9 @@ class Stack(Backbone):
 
     @torch.no_grad()
     def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> Sequence[Tensor | None]:
-        """Mean entropy in nats of each layer's attention, (B, H, T, T), on these (few) rows, eager, without dropout."""
+        """Return mean entropy in nats of each layer's attention, (B, H, T, T), on these (few) rows, eager, without
+        dropout.
+        """
         training = self.training
         self.eval()
         try:

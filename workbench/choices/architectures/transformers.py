@@ -134,7 +134,7 @@ class Transformers(Architecture):
             yield Problem("architecture.layers", f"'{self.model}' has weights for {shape['layers']}; use at most that")
 
     def _problems_of_growth(self, recipe: Any) -> Iterator[Problem]:
-        """Layers (B, T, D) -> (B, T, D) that a depth method would copy onto layers made of other matrices."""
+        """Refuse layers (B, T, D) -> (B, T, D) that a depth method would copy onto layers made of other matrices."""
         if not (wanted := copies(recipe.depth, self.layers)):
             return
         try:
@@ -151,7 +151,7 @@ class Transformers(Architecture):
                 return
 
     def build(self, vocabulary: Vocabulary, sequence_length: int, *, causal: bool, attention: str) -> Backbone:
-        """A :class:`TransformersStack` in fp32: tokens (B, T) -> states (B, T, D).
+        """Return a :class:`TransformersStack` in fp32: tokens (B, T) -> states (B, T, D).
 
         Raises:
             RecipeError: the model cannot be had, has no stack of layers, cannot be packed, or is too short for rows.
@@ -170,20 +170,22 @@ class Transformers(Architecture):
         return stack
 
     def build_head(self, backbone: Backbone) -> nn.Module:
-        """The model's own head, (N, D) -> (N, V), tied to the embedding or not as the model has it."""
+        """Return the model's own head, (N, D) -> (N, V), tied to the embedding or not as the model has it."""
         assert isinstance(backbone, TransformersStack)
         return backbone.head[0]
 
     def block_parameters(self) -> int:
-        """Numbers in one layer's matrices, (D, D) and the like, counted on the layer itself (on the meta device)."""
+        """Return numbers in one layer's matrices, (D, D) and the like, counted on the layer itself (on the meta
+        device).
+        """
         return _matrices(self)[0]
 
     def mixing_parameters(self) -> int:
-        """All of them: the model's layers compute every position, labelled or not, (B, T, D) -> (B, T, D)."""
+        """Return all of them: the model's layers compute every position, labelled or not, (B, T, D) -> (B, T, D)."""
         return self.block_parameters()
 
     def head_parameters(self, vocabulary_size: int) -> int:
-        """Numbers in the matrices of the model's head: (D, V), and what stands before it, such as (D, D)."""
+        """Return numbers in the matrices of the model's head: (D, V), and what stands before it, such as (D, D)."""
         return _matrices(self)[1] + self.width * vocabulary_size
 
     def switches_mask(self) -> bool:
@@ -204,7 +206,7 @@ class Transformers(Architecture):
         return configs.config_for(self.model, vocabulary, shape, self.ffn_width, positions, causal, self._changes)
 
     def _changes(self, config: Any) -> dict[str, Any]:
-        """Fields of the configuration that dropout, tied and settings change; settings have the last word."""
+        """Return fields of the configuration that dropout, tied and settings change; settings have the last word."""
         tied = {} if self.tied is None else {"tie_word_embeddings": self.tied}
         return tied | configs.changes(config, self.dropout, self.settings)
 
@@ -298,7 +300,7 @@ _IMPLEMENTATION = {"plain": "eager", "sdpa": "sdpa"}
 
 
 def _new_model(config: Any, causal: bool, attention: str) -> PreTrainedModel:
-    """A model with random weights."""
+    """Return a model with random weights."""
     import transformers
 
     auto: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForMaskedLM
@@ -317,7 +319,7 @@ def _new_model(config: Any, causal: bool, attention: str) -> PreTrainedModel:
 
 @functools.lru_cache(maxsize=64)
 def _skeleton(choice: Transformers, causal: bool) -> TransformersStack:
-    """The model with random weights, on the meta device: shapes without numbers."""
+    """Return the model with random weights, on the meta device: shapes without numbers."""
     vocabulary = Vocabulary(961, 961, 1, 2, 3, 0, 4)  # a number that is no width
     with torch.device("meta"):
         stack = choice.model_copy(update={"pretrained": False}).build(vocabulary, 64, causal=causal, attention="plain")
@@ -326,7 +328,9 @@ def _skeleton(choice: Transformers, causal: bool) -> TransformersStack:
 
 
 def _matrices(choice: Transformers) -> tuple[int, int]:
-    """Numbers in the matrices of the middle layer, and of the head without its output matrix; no weights are made."""
+    """Return numbers in the matrices of the middle layer, and of the head without its output matrix; no weights are
+    made.
+    """
     stack = _skeleton(choice, not configs.has_head(configs.type_of(choice.model), False))
     # The middle one: first and last are the odd ones where layers differ.
     block = stack.blocks[len(stack.blocks) // 2]

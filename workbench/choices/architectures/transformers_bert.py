@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def to_transformers(backbone: nn.Module, head: nn.Module, pad: int = 0, layers: int | None = None) -> BertForMaskedLM:
-    """A ``BertForMaskedLM`` with copies of these weights, on the CPU in fp32; logits (B, T, V) are the same.
+    """Return a ``BertForMaskedLM`` with copies of these weights, on the CPU in fp32; logits (B, T, V) are the same.
 
     Args:
         backbone: built by ``post_ln`` for a masked objective.
@@ -79,7 +79,7 @@ def _require_bert(backbone: nn.Module, head: nn.Module) -> tuple[ModularStack, T
 def weight_pairs(
     stack: ModularStack, head: TransformHead, bert: BertForMaskedLM
 ) -> Iterator[tuple[Tensor, list[Tensor]]]:
-    """(our weight, the transformers weights that make it up when concatenated along the first axis)."""
+    """Yield (our weight, the transformers weights that make it up when concatenated along the first axis)."""
     embeddings, predictions = bert.bert.embeddings, bert.cls.predictions
     yield stack.embedding.weight, [embeddings.word_embeddings.weight]
     # Both are there in a BERT (see _require_bert).

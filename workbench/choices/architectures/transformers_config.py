@@ -41,7 +41,7 @@ DROPOUTS = (
 
 
 def model_types() -> frozenset[str]:
-    """Every model type that the installed transformers can build a masked or a causal language model of."""
+    """Return every model type that the installed transformers can build a masked or a causal language model of."""
     return frozenset(_families(False)) | frozenset(_families(True))
 
 
@@ -56,7 +56,7 @@ def is_type(model: str) -> bool:
 
 
 def type_of(model: str) -> str:
-    """The model type of a type, folder or name.
+    """Return the model type of a type, folder or name.
 
     Raises:
         RecipeError: the configuration of a folder or name cannot be had.
@@ -65,7 +65,9 @@ def type_of(model: str) -> str:
 
 
 def local_config(model: str) -> dict[str, Any] | None:
-    """``config.json`` of a folder, or of a name in the Hub's local cache; None when neither is there. No network."""
+    """Return ``config.json`` of a folder, or of a name in the Hub's local cache; None when neither is there. No
+    network.
+    """
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -85,14 +87,14 @@ def local_config(model: str) -> dict[str, Any] | None:
 
 
 def shape_of(config: Mapping[str, Any]) -> dict[str, int]:
-    """``layers``, ``width`` and ``heads`` of a ``config.json``, as far as it has them under a known name."""
+    """Return ``layers``, ``width`` and ``heads`` of a ``config.json``, as far as it has them under a known name."""
     found = {knob: next((config[n] for n in names if n in config), None) for knob, names in SHAPES.items()}
     return {knob: value for knob, value in found.items() if isinstance(value, int)}
 
 
 @functools.cache
 def hub_config(model: str) -> dict[str, Any] | str:
-    """``config.json`` of a name on the Hub, asked for once per process; why it cannot be had, if so."""
+    """Return ``config.json`` of a name on the Hub, asked for once per process; why it cannot be had, if so."""
     if not hub_answers(model):
         return "the Hub does not answer, and its local cache does not hold the model"
     from huggingface_hub import hf_hub_download
@@ -115,7 +117,7 @@ def config_for(
     causal: bool,
     changes_of: Callable[[PreTrainedConfig], dict[str, Any]],
 ) -> PreTrainedConfig:
-    """The configuration of a model with random weights.
+    """Return the configuration of a model with random weights.
 
     Args:
         model: a type, or a folder or name whose configuration is the pattern.
@@ -175,7 +177,7 @@ def config_for(
 
 
 def load_config(model: str) -> PreTrainedConfig:
-    """The configuration of a folder or of a name on the Hub.
+    """Return the configuration of a folder or of a name on the Hub.
 
     Raises:
         RecipeError: it cannot be had; the message says what can be done.
@@ -208,7 +210,7 @@ def not_had(model: str, reason: str) -> str:
 
 
 def special_ids(config: PreTrainedConfig, vocabulary: Vocabulary) -> dict[str, int]:
-    """The fields of ``config`` that hold special ids, with ``vocabulary``'s."""
+    """Return the fields of ``config`` that hold special ids, with ``vocabulary``'s."""
     ids = {"pad": vocabulary.pad, "bos": vocabulary.cls, "eos": vocabulary.sep, "cls": vocabulary.cls}
     ids |= {"sep": vocabulary.sep, "mask": vocabulary.mask}
     known = config.to_dict()
@@ -216,7 +218,7 @@ def special_ids(config: PreTrainedConfig, vocabulary: Vocabulary) -> dict[str, i
 
 
 def changes(config: PreTrainedConfig, dropout: float | None, settings: Iterable[str]) -> dict[str, Any]:
-    """Fields that the knobs ``dropout`` and ``settings`` change.
+    """Return fields that the knobs ``dropout`` and ``settings`` change.
 
     Raises:
         RecipeError: a setting is not ``NAME=VALUE``, or names a field that the configuration does not have.

@@ -74,7 +74,9 @@ class Pass:
         self._masks: dict[int, tuple[Any, Tensor]] = {}
 
     def mask(self, theirs: Any) -> Any:
-        """The model's own mask and ours in one, (B, 1, T, T); windows stay in force, and so does the model's style."""
+        """Return the model's own mask and ours in one, (B, 1, T, T); windows stay in force, and so does the model's
+        style.
+        """
         # Not of this form: no mask of positions against positions. What comes of it is for the model's probe to say.
         if self.bias is None or (theirs is not None and theirs.ndim != 4):
             return theirs
@@ -195,7 +197,7 @@ class PlannedLayer(nn.Module):
         return (x_BTD, *[None] * (returns - 1)) if returns else x_BTD
 
     def _masked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments with our mask in them, and the wish for attention weights where a layer takes it."""
+        """Return the arguments with our mask in them, and the wish for attention weights where a layer takes it."""
         state = self._own[1]
         changes: dict[str, Callable[[Any], Any]] = {"attention_mask": state.mask}
         if state.entropies is not None:
@@ -286,7 +288,7 @@ class _Residual:
         self.scale = self.raw = self.stream = None
 
     def scaled(self, r_BTD: Tensor) -> Tensor:
-        """The stream (B, T, D) with the branches that led the layer's own stream to ``r_BTD`` scaled."""
+        """Return the stream (B, T, D) with the branches that led the layer's own stream to ``r_BTD`` scaled."""
         assert self.scale is not None
         assert self.stream is not None
         assert self.raw is not None

@@ -82,7 +82,7 @@ class Stub(nn.Module):
     """Stands where the trunk was: what it is given as embeddings comes out as last hidden states, (B, T, D)."""
 
     def forward(self, *args: Any, inputs_embeds: Tensor, **kwargs: Any) -> Any:
-        """The states, in the form in which models return them."""
+        """Return the states, in the form in which models return them."""
         from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
 
         return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=inputs_embeds)
@@ -100,7 +100,7 @@ class ModelHead(nn.Module):
         self.model = model
 
     def forward(self, x_ND: Tensor) -> Tensor:
-        """Logits of labelled rows, (N, D) -> (N, V), in the precision that autocast sets."""
+        """Return logits of labelled rows, (N, D) -> (N, V), in the precision that autocast sets."""
         logits: Tensor = self.model(inputs_embeds=x_ND[None]).logits[0]
         return logits
 
@@ -146,7 +146,8 @@ class TransformersStack(Stack):
         rows_N: Tensor | None = None,
         causal: bool | Tensor | Sight | None = None,
     ) -> Tensor:
-        """Hidden states (B, T, D), or (N, D) of the positions ``rows_N``; see :class:`Backbone` for the arguments.
+        """Return hidden states (B, T, D), or (N, D) of the positions ``rows_N``; see :class:`Backbone` for the
+        arguments.
 
         Raises:
             RecipeError: the plan has more layers than the model, rows are longer than it was built for, or a layer
@@ -160,7 +161,9 @@ class TransformersStack(Stack):
 
     @torch.no_grad()
     def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> Sequence[Tensor | None]:
-        """Mean entropy in nats of each layer's attention, (B, H, T, T), eager; None where a layer gives no weights."""
+        """Return mean entropy in nats of each layer's attention, (B, H, T, T), eager; None where a layer gives no
+        weights.
+        """
         training, config = self.training, self.trunk.config
         implementation = config._attn_implementation
         self.eval()
@@ -257,7 +260,7 @@ class TransformersStack(Stack):
         return float((together - alone).abs().max() / alone.abs().max().clamp(min=1e-6))
 
     def _alone(self, tokens_T: Tensor) -> Tensor:
-        """States (T, D) of one document, with the masks and positions that the model makes by itself."""
+        """Return states (T, D) of one document, with the masks and positions that the model makes by itself."""
         self._pass.begin(LayerPlan.full(len(self.blocks)), False, None, None)
         states: Tensor = self.trunk(input_ids=tokens_T[None], use_cache=False).last_hidden_state[0]
         return states

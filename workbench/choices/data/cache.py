@@ -37,12 +37,12 @@ Build = Callable[[Path], dict[str, Any]]
 
 
 def key_of(made_from: Any) -> str:
-    """Twenty hexadecimal digits (10 bytes of SHA-256) of what an entry is made from (anything JSON-able)."""
+    """Return twenty hexadecimal digits (10 bytes of SHA-256) of what an entry is made from (anything JSON-able)."""
     return _digest(made_from)[:20]
 
 
 def cache_entry(area: str, key: str, build: Build, say: Say) -> tuple[Path, dict[str, Any]]:
-    """The folder and manifest of an entry, built by this process when nobody has built it yet.
+    """Return the folder and manifest of an entry, built by this process when nobody has built it yet.
 
     A damaged entry is reported through ``say`` and built anew. Of several processes one builds and the others wait.
 
@@ -113,7 +113,7 @@ def cannot_write(folder: Path, error: OSError) -> str:
 
 
 def file_record(path: Path) -> dict[str, Any]:
-    """``{"bytes", "sha256"}`` of a file."""
+    """Return ``{"bytes", "sha256"}`` of a file."""
     with path.open("rb") as file:
         return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
@@ -134,7 +134,7 @@ def write_manifest(folder: Path, content: dict[str, Any]) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of a cache entry whose files have all their bytes; None when there is no entry.
+    """Return the manifest of a cache entry whose files have all their bytes; None when there is no entry.
 
     Raises:
         DataError: the entry is damaged; the message says what is wrong with which file.

@@ -18,7 +18,7 @@ _BREAKS = (
 
 
 def cut(text: str, characters: int) -> Iterator[str]:
-    """A text in pieces of ``characters`` to twice as many; joined they are the text again.
+    """Yield a text in pieces of ``characters`` to twice as many; joined they are the text again.
 
     Cuts stand before white space where there is any, so that no word is torn.
 
@@ -44,7 +44,7 @@ def cut(text: str, characters: int) -> Iterator[str]:
 
 
 def batched(items: Iterable[Item], characters: int, size: Callable[[Any], int] = len) -> Iterator[list[Item]]:
-    """Items in order, in lists that end when their sizes reach ``characters``; the last may be shorter."""
+    """Yield items in order, in lists that end when their sizes reach ``characters``; the last may be shorter."""
     batch: list[Item] = []
     total = 0
     for item in items:

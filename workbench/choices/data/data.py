@@ -118,7 +118,8 @@ class Data(Choice):
         return budget.amount * self.most_rows * self.longest if steady else math.inf
 
     def length_at(self, progress: Progress) -> int:
-        """Row length T at ``progress``, in tokens: as written, or a schedule's value rounded down to ``length_step``.
+        """Return row length T at ``progress``, in tokens: as written, or a schedule's value rounded down to
+        ``length_step``.
 
         Example:
             >>> from workbench.choices.data import Embedded
@@ -130,7 +131,7 @@ class Data(Choice):
         return self._length(at(self.sequence_length, progress))
 
     def rows_at(self, progress: Progress) -> int:
-        """Rows that ``batch_size`` asks for at ``progress``, a whole number of them, at least 1.
+        """Return rows that ``batch_size`` asks for at ``progress``, a whole number of them, at least 1.
 
         Training rounds them further, to whole micro-batches (see ``training.batch_size``).
         """
@@ -145,7 +146,7 @@ class Data(Choice):
         return whole // self.length_step * self.length_step or whole // 8 * 8
 
     def documents(self) -> Iterator[str]:
-        """Every document of the corpus in a fixed order, cleaned.
+        """Yield every document of the corpus in a fixed order, cleaned.
 
         Raises:
             DataError: missing, empty, unreadable or not UTF-8.
@@ -153,7 +154,7 @@ class Data(Choice):
         raise NotImplementedError
 
     def sourced_documents(self) -> Iterator[Sourced]:
-        """The documents in the same order, each with what it comes from.
+        """Yield the documents in the same order, each with what it comes from.
 
         The split holds out whole sources, unless ``split_by_source`` is false. Without names, as here, every document
         is a source of its own.
@@ -161,7 +162,7 @@ class Data(Choice):
         return (((), text) for text in self.documents())
 
     def corpora(self) -> dict[str, Data]:
-        """The corpora that are split each by itself, by name: of a mixture its parts, else this one alone."""
+        """Return the corpora that are split each by itself, by name: of a mixture its parts, else this one alone."""
         return {"": self}
 
     def collect(self, say: Say) -> None:
@@ -192,7 +193,7 @@ class Data(Choice):
         """
 
     def heldout_documents(self) -> Iterator[str] | None:
-        """Documents of a held-out set of its own, or None to split ``documents`` by a fixed rule."""
+        """Yield documents of a held-out set of its own, or None to split ``documents`` by a fixed rule."""
         return None
 
 

@@ -54,13 +54,15 @@ class Package:
     files: tuple[str, ...]
 
     def modules(self) -> list[str]:
-        """Names of its files below the deepest folder that holds all of them, with slashes: equal on every machine."""
+        """Return names of its files below the deepest folder that holds all of them, with slashes: equal on every
+        machine.
+        """
         folder = os.path.commonpath([os.path.dirname(path) for path in self.files]) if self.files else ""
         return [os.path.relpath(path, folder).replace(os.sep, "/") for path in self.files]
 
 
 def installed_packages(only: tuple[str, ...] = ()) -> list[Package]:
-    """The standard library and every installed distribution that lists its files, sorted by name.
+    """Return the standard library and every installed distribution that lists its files, sorted by name.
 
     Args:
         only: names to keep, :data:`CORE` for those of :func:`core_packages` that are here; empty keeps all.
@@ -118,7 +120,7 @@ def _version(name: str) -> str:
 
 
 def standard_library() -> Package:
-    """The standard library of the running interpreter."""
+    """Return the standard library of the running interpreter."""
     root = sysconfig.get_paths()["stdlib"]
     found = []
     for folder, folders, names in os.walk(root):

@@ -45,7 +45,8 @@ class Embedded(Data):
     )
 
     def documents(self) -> Iterator[str]:
-        """Cleaned docstrings and documents without repetitions, a paragraph per line; harvested once, then cached.
+        """Yield cleaned docstrings and documents without repetitions, a paragraph per line; harvested once, then
+        cached.
 
         Raises:
             DataError: a package that is not installed, a cache that cannot be written.
@@ -53,7 +54,7 @@ class Embedded(Data):
         return (text for _, text in self.sourced_documents())
 
     def sourced_documents(self) -> Iterator[Sourced]:
-        """The documents with package and file that each was found in."""
+        """Yield the documents with package and file that each was found in."""
         return cached_documents("documentation", self.sources(), lambda: self._harvest(_quiet), _quiet)
 
     def collect(self, say: Say) -> None:
@@ -84,7 +85,7 @@ class Embedded(Data):
         )
 
     def sources(self) -> dict[str, Any]:
-        """Versions, numbers of files and digests of the packages; reads only what pip recorded of them."""
+        """Return versions, numbers of files and digests of the packages; reads only what pip recorded of them."""
         from workbench.choices.data.documentation import installed_packages
 
         packages = {p.name: [p.version, len(p.files), p.digest[:12]] for p in installed_packages(self.packages)}
@@ -107,7 +108,7 @@ class Embedded(Data):
 
 
 def _counted(found: Iterator[list[list[str]]], total: int, say: Say) -> Iterator[list[list[str]]]:
-    """The documents of every file, with a line at the first and after each tenth, at most one a second."""
+    """Yield the documents of every file, with a line at the first and after each tenth, at most one a second."""
     due, tenths = time.monotonic(), -1
     for number, documents in enumerate(found, start=1):
         # Tenths: most who are told write a line for each, into logs and notebooks that somebody reads.
@@ -144,7 +145,7 @@ def without_repetitions(documents: Iterable[tuple[tuple[str, ...], list[str]]]) 
 def _fingerprints(
     documents: Iterable[tuple[tuple[str, ...], list[str]]],
 ) -> Iterator[tuple[tuple[tuple[str, ...], list[str]], list[tuple[int, list[int]]]]]:
-    """Each document with, for every paragraph, what tells it from others and :func:`sampled_shingles`."""
+    """Yield each document with, for every paragraph, what tells it from others and :func:`sampled_shingles`."""
     checksums = _Checksums()
     remaining = iter(documents)
     while batch := list(itertools.islice(remaining, TOGETHER)):
@@ -157,7 +158,7 @@ def _fingerprints(
 
 
 def _words(paragraph: str) -> list[bytes]:
-    """Runs of letters, in small ones."""
+    """Return runs of letters, in small ones."""
     lowered = paragraph.lower()
     if lowered.isascii():
         # As below, in a fifth of the time.

@@ -66,7 +66,7 @@ def _encoded(
 
 
 def token_bytes(text: str, encoding: Encoding) -> np.ndarray:
-    """UTF-8 bytes of a text that each of its tokens stands for, int64 of shape (P + 1,).
+    """Return UTF-8 bytes of a text that each of its tokens stands for, int64 of shape (P + 1,).
 
     A token reaches from the end of the one before it to its own end, so white space and whatever the tokenizer drops
     belong to the token behind. The last entry counts what follows the last token. The sum is the text's.
@@ -81,7 +81,7 @@ def token_bytes(text: str, encoding: Encoding) -> np.ndarray:
 
 
 def _carried(parts: list[np.ndarray]) -> list[np.ndarray]:
-    """Bytes of a document's tokens from those of its pieces: what a piece leaves belongs to the token behind."""
+    """Return bytes of a document's tokens from those of its pieces: what a piece leaves belongs to the token behind."""
     carried, found = 0, []
     for part in parts:
         sizes = part[:-1].copy()

@@ -52,7 +52,7 @@ class Files(Streamed):
     )  # fmt: skip
 
     def documents(self) -> Iterator[str]:
-        """Documents of every training file, in the order of the sorted file names.
+        """Yield documents of every training file, in the order of the sorted file names.
 
         Files that are held out are left out, also where ``paths`` covers them.
 
@@ -62,7 +62,7 @@ class Files(Streamed):
         return (text for _, text in self.sourced_documents())
 
     def sourced_documents(self) -> Iterator[Sourced]:
-        """The documents with the file of each, named below the deepest folder that holds all files."""
+        """Yield the documents with the file of each, named below the deepest folder that holds all files."""
         return islice(self._read(self.files(), BadText(self.bad_text)), self.stream or None)
 
     def open_stream(self, first: int) -> Iterator[str]:
@@ -70,7 +70,7 @@ class Files(Streamed):
         return (text for _, text in islice(self._read(self.files(), BadText(self.bad_text)), first, None))
 
     def heldout_documents(self) -> Iterator[str] | None:
-        """Documents of ``heldout_paths``, or None when there are none."""
+        """Yield documents of ``heldout_paths``, or None when there are none."""
         if not self.heldout_paths:
             return None
         files = find_files(self.heldout_paths, "data.heldout_paths")
@@ -94,7 +94,7 @@ class Files(Streamed):
                 yield name, text
 
     def sources(self) -> dict[str, Any]:
-        """Number, bytes, names and a digest of (path, size, time of change) of the files; reads none of them."""
+        """Return number, bytes, names and a digest of (path, size, time of change) of the files; reads none of them."""
         heldout = find_files(self.heldout_paths, "data.heldout_paths") if self.heldout_paths else []
         return {
             "train": listing(self.files()),
@@ -106,7 +106,7 @@ class Files(Streamed):
         }
 
     def problems_here(self) -> Iterator[Problem]:
-        """Paths of this machine that are not there or hold nothing that can be read."""
+        """Refuse paths of this machine that are not there or hold nothing that can be read."""
         yield from super().problems_here()
         found = False
         for name in ("paths", "heldout_paths"):
@@ -169,7 +169,7 @@ class Files(Streamed):
 
 
 def find_files(paths: tuple[str, ...], knob_name: str) -> list[Path]:
-    """Absolute paths of every readable file, sorted, each once.
+    """Return absolute paths of every readable file, sorted, each once.
 
     Folders are searched with everything below them, hidden files left out. In a folder that holds JSON lines or
     parquet, other files are notes about them (a manifest, a licence), not data, and are left out too; so are .txt and
@@ -252,7 +252,7 @@ def _arrow(path: Path) -> str:
 
 
 def _data_files(candidates: Iterator[Path]) -> list[Path]:
-    """The readable ones; of a mixture the records, else the .json files, else the tables, else the texts."""
+    """Return the readable ones; of a mixture the records, else the .json files, else the tables, else the texts."""
     files = [path for path in candidates if path.is_file() and format_of(path)]
     tables = [path for path in files if format_of(path) == "table"]
     records = [path for path in files if format_of(path) not in ("text", "table")]
@@ -299,7 +299,7 @@ def _field_problem(path: Path, changed: int, size: int, field: str, bad_text: Ba
 
 
 def listing(files: list[Path]) -> dict[str, Any]:
-    """Number, bytes, first names and a digest of (path, size, time of change) of files, for a fingerprint."""
+    """Return number, bytes, first names and a digest of (path, size, time of change) of files, for a fingerprint."""
     # Size and time of change instead of content: a terabyte must not be read to find out that nothing changed.
     stats = [(str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in files]
     return {

@@ -82,7 +82,7 @@ _KEPT_DIRECTIVES = frozenset(
 
 
 def strings_of(source: bytes, name: str) -> Iterator[str]:
-    """Docstrings and other long strings of a Python source, in order.
+    """Yield docstrings and other long strings of a Python source, in order.
 
     Args:
         source: the file's bytes, in UTF-8.
@@ -105,7 +105,9 @@ def strings_of(source: bytes, name: str) -> Iterator[str]:
 
 
 def _decoded(prefix: bytes, literal: bytes) -> str:
-    """Text of a string literal; nothing for bytes, for templates (f-strings) and for what is no literal after all."""
+    """Return text of a string literal; nothing for bytes, for templates (f-strings) and for what is no literal after
+    all.
+    """
     if b"f" in prefix or b"b" in prefix:
         return ""
     try:
@@ -119,7 +121,7 @@ def _decoded(prefix: bytes, literal: bytes) -> str:
 
 @functools.lru_cache(maxsize=4096)  # generated classes repeat whole docstrings
 def paragraphs_of(text: str) -> tuple[str, ...]:
-    """The prose paragraphs of a docstring or document, lines joined, markup gone.
+    """Return the prose paragraphs of a docstring or document, lines joined, markup gone.
 
     Examples, code, tables, headings and parameter lists without sentences are left out.
 
@@ -145,7 +147,7 @@ def is_prose(paragraph: str) -> bool:
 
 
 def _prose_lines(lines: list[str]) -> Iterator[str]:
-    """Lines outside code, examples and tables; an empty line wherever something was left out."""
+    """Yield lines outside code, examples and tables; an empty line wherever something was left out."""
     index = 0
     while index < len(lines):
         line = lines[index].expandtabs()
@@ -179,7 +181,7 @@ def _prose_lines(lines: list[str]) -> Iterator[str]:
 
 
 def _past_example(lines: list[str], index: int) -> int:
-    """First blank line after an interactive example: what it prints goes with it."""
+    """Return first blank line after an interactive example: what it prints goes with it."""
     while index < len(lines) and lines[index].strip():
         index += 1
     return index
@@ -193,7 +195,7 @@ def _past_fence(lines: list[str], index: int) -> int:
 
 
 def _past_indented(lines: list[str], index: int) -> int:
-    """First line after ``index`` that is not blank and not indented deeper than it."""
+    """Return first line after ``index`` that is not blank and not indented deeper than it."""
     margin = len(lines[index]) - len(lines[index].lstrip())
     end = index + 1
     while end < len(lines) and (not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) > margin):
@@ -202,7 +204,7 @@ def _past_indented(lines: list[str], index: int) -> int:
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[str]:
-    """Paragraphs: lines up to an empty one, a list entry, a parameter or a change of indentation to the left."""
+    """Yield paragraphs: lines up to an empty one, a list entry, a parameter or a change of indentation to the left."""
     block: list[str] = []
     margin = 0
     for line in lines:
@@ -220,7 +222,7 @@ def _blocks(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _entry_text(line: str) -> str | None:
-    """Text of a list entry or a described parameter without its mark or name; None for any other line."""
+    """Return text of a list entry or a described parameter without its mark or name; None for any other line."""
     letter_first = line.lstrip()[:1].isalpha()
     if letter_first and ":" not in line:
         return None
@@ -232,7 +234,7 @@ def _entry_text(line: str) -> str | None:
 
 
 def _plain(block: str) -> str:
-    """A paragraph without markup and addresses."""
+    """Return a paragraph without markup and addresses."""
     for pattern, by, parts in _MARKUP:
         # To look for a few characters takes a tenth of the time, and most paragraphs have none of them.
         for part in parts:
@@ -243,7 +245,7 @@ def _plain(block: str) -> str:
 
 
 def documents_of(path: str) -> list[tuple[str, ...]]:
-    """The documents of one file, each a list of paragraphs; a file that cannot be read holds none.
+    """Return the documents of one file, each a list of paragraphs; a file that cannot be read holds none.
 
     Args:
         path: a Python source gives one document per docstring, any other file one in all.

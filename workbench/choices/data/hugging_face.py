@@ -36,7 +36,7 @@ class HuggingFace(Streamed):
     )  # fmt: skip
 
     def documents(self) -> Iterator[str]:
-        """The first ``max_documents`` documents of the dataset, of a stream its start; fetched once, then cached.
+        """Yield the first ``max_documents`` documents of the dataset, of a stream its start; fetched once, then cached.
 
         Raises:
             DataError: the package datasets is missing, no network, no such dataset, split or field.
@@ -49,7 +49,7 @@ class HuggingFace(Streamed):
         self._fetched(say)
 
     def problems_here(self) -> Iterator[Problem]:
-        """A folder that is not there, or holds no file: only the Hub knows which names there are."""
+        """Refuse a folder that is not there, or holds no file: only the Hub knows which names there are."""
         yield from super().problems_here()
         folder = local_path(self.name)
         if folder is not None and not (folder.is_dir() and any(each.is_file() for each in folder.rglob("*"))):
@@ -101,7 +101,7 @@ class HuggingFace(Streamed):
             ) from error
 
     def _open(self) -> Any:
-        """The split as an iterable of records."""
+        """Return the split as an iterable of records."""
         import datasets
 
         folder = Path(self.name).expanduser()

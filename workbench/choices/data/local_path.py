@@ -10,7 +10,7 @@ ANSWER_SECONDS = 10.0
 
 
 def local_path(name: str) -> Path | None:
-    """The path that a name means: absolute, begun with ``.`` or ``~``, or there; None for a name on the Hub."""
+    """Return the path that a name means: absolute, begun with ``.`` or ``~``, or there; None for a name on the Hub."""
     path = Path(name).expanduser()
     begun = name in (".", "..") or name.startswith(tuple(each + os.sep for each in (".", "..", "~")))
     return path.absolute() if begun or path.is_absolute() or os.path.exists(path) else None

@@ -28,7 +28,7 @@ OF_THE_MIXTURE = tuple(name for name in Data.model_fields if name != "kind")
 
 
 def _shared(source: Data) -> set[str]:
-    """Names of the knobs that a part leaves to the mixture."""
+    """Return names of the knobs that a part leaves to the mixture."""
     return set(OF_THE_MIXTURE) - ({"tokenizer"} if source.decodes else set())
 
 
@@ -139,11 +139,11 @@ class Mixture(Data):
         return np.array([[at(part.weight, place) for part in self.parts] for place in places], np.float64)
 
     def corpora(self) -> dict[str, Data]:
-        """The sources of the parts by name."""
+        """Return the sources of the parts by name."""
         return {part.name: part.source for part in self.parts}
 
     def documents(self) -> Iterator[str]:
-        """Documents of every part, one part after the other.
+        """Yield documents of every part, one part after the other.
 
         Raises:
             DataError: as the source of a part.
@@ -151,7 +151,7 @@ class Mixture(Data):
         return (text for part in self.parts for text in part.source.documents())
 
     def sourced_documents(self) -> Iterator[Sourced]:
-        """The same with the part's name before the names of its source."""
+        """Yield the same with the part's name before the names of its source."""
         return (((part.name, *names), text) for part in self.parts for names, text in part.source.sourced_documents())
 
     def collect(self, say: Say) -> None:

@@ -137,7 +137,7 @@ class Quota:
 
 
 def _counts(share_SK: np.ndarray, shift_S: np.ndarray) -> np.ndarray:
-    """Samples of each part, int64 (S, K): whole blocks in all, and each within one of its share, (S, K)."""
+    """Return samples of each part, int64 (S, K): whole blocks in all, and each within one of its share, (S, K)."""
     edge_SK = np.cumsum(share_SK, axis=1) * BLOCK
     # Rounding must not leave a sample to a part without a weight behind the last one.
     edge_SK[edge_SK > BLOCK * (1 - 1e-12)] = BLOCK
@@ -146,7 +146,9 @@ def _counts(share_SK: np.ndarray, shift_S: np.ndarray) -> np.ndarray:
 
 
 def _limited(weight_K: np.ndarray, room_K: np.ndarray) -> np.ndarray:
-    """Samples of each part, int64 (K,), in the block in which one reaches its limit; fewer than a block at the end."""
+    """Return samples of each part, int64 (K,), in the block in which one reaches its limit; fewer than a block at the
+    end.
+    """
     count_K, weight_K, left = np.zeros(len(room_K), np.int64), weight_K.copy(), BLOCK
     while left and weight_K.sum() > 0:
         more_K = np.diff(np.rint(np.cumsum(weight_K) / weight_K.sum() * left).astype(np.int64), prepend=0)

@@ -119,7 +119,7 @@ class RowOrder:
         self._unreleased = 0
 
     def of_length(self, sequence_length: int) -> RowOrder:
-        """The order of the same text and seed in rows of another length, in tokens.
+        """Return the order of the same text and seed in rows of another length, in tokens.
 
         Each length shuffles its own rows of the same stream of documents. A run that changes its length within an
         epoch may therefore read a text of that epoch twice and miss another; between epochs nothing is lost.
@@ -132,7 +132,7 @@ class RowOrder:
         return RowOrder(self.store, sequence_length, self.seed, self.arrange)
 
     def arranged(self, arrange: Callable[[RowOrder], RowOrder]) -> RowOrder:
-        """The order of rows (B, T) that ``arrange`` makes of this one; of a mixture's parts, of each."""
+        """Return the order of rows (B, T) that ``arrange`` makes of this one; of a mixture's parts, of each."""
         return arrange(self)
 
     def read(self, sample: int) -> dict[str, float]:
@@ -148,7 +148,7 @@ class RowOrder:
         return -(-tokens // self.sequence_length)
 
     def plan(self, epoch: int) -> EpochPlan:
-        """The orders of one epoch, documents (D,) and rows (R,); shape and meaning as in :class:`EpochPlan`."""
+        """Return the orders of one epoch, documents (D,) and rows (R,); shape and meaning as in :class:`EpochPlan`."""
         if epoch not in self._plans:
             # The oldest goes: dictionaries keep the order of insertion.
             while len(self._plans) >= KEPT_EPOCHS:
@@ -157,7 +157,7 @@ class RowOrder:
         return self._plans[epoch]
 
     def batch(self, samples: np.ndarray) -> Batch:
-        """The rows of the given global sample indices, on the CPU.
+        """Return the rows of the given global sample indices, on the CPU.
 
         Args:
             samples: shape (B,), integers at least 0; epoch = sample // rows.
@@ -199,7 +199,7 @@ class RowOrder:
         return epoch * self.rows + np.flatnonzero(reads_R[plan.rows_R])
 
     def _laid_out(self, samples_B: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Place in the store, position in the piece and number of the piece of every token, (B, T) each."""
+        """Return place in the store, position in the piece and number of the piece of every token, (B, T) each."""
         assert samples_B.ndim == 1, samples_B.shape
         assert samples_B.min(initial=0) >= 0, samples_B
         epochs_B = samples_B // self.rows
@@ -216,7 +216,7 @@ class RowOrder:
 
 
 def _lay_out(plan: EpochPlan, rows_B: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Source index, position in the piece and piece number of every place of some rows.
+    """Return source index, position in the piece and piece number of every place of some rows.
 
     Works on pieces and repeats, not on a search per token: that is 5-10x less work for usual documents.
 

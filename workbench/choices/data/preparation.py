@@ -107,7 +107,7 @@ def _overview(steps: list[dict[str, Any]]) -> str:
 
 
 def _section(report: dict[str, Any]) -> str:
-    """One step: its settings, its reasons and the texts to read."""
+    """Return one step: its settings, its reasons and the texts to read."""
     settings = ", ".join(f"{name} {json.dumps(value)}" for name, value in report["settings"].items())
     parts = [f"<h3>{escape(report['kind'])}</h3><p>{escape(settings)}</p>"]
     if report["reasons"]:

@@ -54,7 +54,7 @@ _ABSENT: dict[str, int] = {}
 
 
 def prepare(data: Data, say: Say = print) -> PreparedData:
-    """Both splits of a corpus as memory-mapped tokens; made once, then read from the cache.
+    """Return both splits of a corpus as memory-mapped tokens; made once, then read from the cache.
 
     Documents become ``[CLS] tokens [SEP]``. The text is streamed: memory does not grow with the corpus.
 
@@ -198,7 +198,7 @@ def tokenizer_at_hand(data: Data) -> tuple[str, Vocabulary] | None:
 
 
 def usual_seconds(data: Data) -> float | None:
-    """Seconds that :func:`prepare` took here for such text the last time; None where it never did."""
+    """Return seconds that :func:`prepare` took here for such text the last time; None where it never did."""
     record = recalled(cache_folder() / FOLDER, NAME, _subject(data))
     seconds = number(record.value.get("seconds")) if record else math.nan
     return seconds if math.isfinite(seconds) else None
@@ -210,7 +210,7 @@ def _subject(data: Data) -> dict[str, Any]:
 
 
 def _made_from(data: Data) -> dict[str, Any]:
-    """Everything that decides the tokens; not the shape of a batch, which is cut from them afterwards."""
+    """Return everything that decides the tokens; not the shape of a batch, which is cut from them afterwards."""
     sources = data.sources()
     tokenizer = data.tokenizer.key(sources)
     # A trained tokenizer names the corpus in its key; once is enough for a reader of the fingerprint.

@@ -35,7 +35,9 @@ MOST_STRANGE = 0.02
 
 
 def format_of(path: Path) -> str | None:
-    """``text``, ``json``, ``parquet`` or ``table`` by the file's name, compression stripped; None for all others."""
+    """Return ``text``, ``json``, ``parquet`` or ``table`` by the file's name, compression stripped; None for all
+    others.
+    """
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED_ENDINGS:
         suffixes.pop()
@@ -50,7 +52,7 @@ def format_of(path: Path) -> str | None:
 def read_documents(
     path: Path, field: str, document_characters: int, bad: BadText = REFUSED, expansion: int = EXPANSION
 ) -> Iterator[str]:
-    """Every document of one file, in order.
+    """Yield every document of one file, in order.
 
     Args:
         field: of JSON lines and parquet, the field that holds the text.
@@ -74,7 +76,7 @@ def read_documents(
 
 
 def legal_endings() -> list[str]:
-    """Every ending that can be read; text and JSON lines also with a compressed ending after it."""
+    """Return every ending that can be read; text and JSON lines also with a compressed ending after it."""
     return [
         *TEXT_ENDINGS,
         *JSON_ENDINGS,
@@ -109,7 +111,7 @@ def cut_text(lines: Iterator[str], characters: int) -> Iterator[str]:
 
 
 def text_lines(path: Path, bad: BadText = REFUSED, expansion: int = EXPANSION) -> Iterator[str]:
-    """Lines of a text file; a byte-order mark at its start is dropped.
+    """Yield lines of a text file; a byte-order mark at its start is dropped.
 
     A line that ``bad`` leaves out becomes an empty one, so that lines keep their numbers.
     """
@@ -204,14 +206,14 @@ def _advice(data: bytes, convert: str) -> str:
 
 
 def _beginning(line: bytes, others: Iterator[bytes]) -> bytes:
-    """The first bytes from a line on: one line of what is no text may be short."""
+    """Return the first bytes from a line on: one line of what is no text may be short."""
     while len(line) < BEGINNING_BYTES and (more := next(others, b"")):
         line += more
     return line[:BEGINNING_BYTES]
 
 
 def _json_lines(path: Path, field: str, bad: BadText, expansion: int) -> Iterator[str]:
-    """Field of every line; empty lines and null values hold no document."""
+    """Yield field of every line; empty lines and null values hold no document."""
     for number, line in enumerate(text_lines(path, bad, expansion), start=1):
         if line.isspace():
             continue
@@ -230,7 +232,7 @@ def _json_lines(path: Path, field: str, bad: BadText, expansion: int) -> Iterato
 
 
 def _table(path: Path, field: str, bad: BadText, expansion: int) -> Iterator[str]:
-    """Column of a .csv or .tsv file, whose first row names the columns."""
+    """Yield column of a .csv or .tsv file, whose first row names the columns."""
     csv.field_size_limit(_LONGEST_CELL)
     rows = csv.reader(text_lines(path, bad, expansion), delimiter="\t" if ".tsv" in path.suffixes else ",", strict=True)
     try:
@@ -250,7 +252,7 @@ def _table(path: Path, field: str, bad: BadText, expansion: int) -> Iterator[str
 
 
 def _parquet(path: Path, field: str, bad: BadText) -> Iterator[str]:
-    """Column of a parquet file, a few thousand rows in memory at a time."""
+    """Yield column of a parquet file, a few thousand rows in memory at a time."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -295,7 +297,7 @@ def _listed(types: Mapping[str, str]) -> str:
 def text_of(
     record: Mapping[str, Any], field: str, where: str, bad: BadText = REFUSED, types: Mapping[str, str] | None = None
 ) -> str:
-    """The text of a record, empty where it is null.
+    """Return the text of a record, empty where it is null.
 
     Args:
         types: of its fields, for the message; else those of its values.

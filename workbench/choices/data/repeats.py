@@ -48,7 +48,7 @@ class Runs(NamedTuple):
 
 
 def runs_of(texts: Iterable[str], words: int = RUN_WORDS) -> Runs:
-    """Every run of ``words`` words within one text; bytes are those of UTF-8."""
+    """Return every run of ``words`` words within one text; bytes are those of UTF-8."""
     encoded = [_encoded(text) for text in texts]
     content_C = np.frombuffer(b"".join(encoded), np.uint8)
     bounds = np.cumsum([0, *map(len, encoded)])
@@ -126,7 +126,7 @@ class Repeats:
         self.runs = self.repeated = self.shortened = 0
 
     def watch(self, training: Iterable[str]) -> Iterator[str]:
-        """The training documents, a batch at a time; their runs are looked up on the way."""
+        """Yield the training documents, a batch at a time; their runs are looked up on the way."""
         for texts in batched(training, BATCH_CHARACTERS):
             if len(self._runs):
                 self._seen[looked_up(runs_of(texts).hash_G, self._runs)[1]] = True
@@ -142,7 +142,7 @@ class Repeats:
         return bool(self._is_repeated(runs_of([text]).hash_G).any())
 
     def without(self, text: str) -> str:
-        """A held-out document without the paragraphs that share a run with the training text; may be empty.
+        """Return a held-out document without the paragraphs that share a run with the training text; may be empty.
 
         Counts the runs of the rest, :attr:`runs` and, of them, :attr:`repeated`; and in :attr:`shortened` the documents
         that lost something.
@@ -188,7 +188,7 @@ def without_runs(text: str, runs: np.ndarray) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Paragraphs with their line ends: lines, or the text between blank lines if there are any."""
+    """Yield paragraphs with their line ends: lines, or the text between blank lines if there are any."""
     pattern = r".*?(?:\n\s*\n|\Z)" if re.search(r"\n\s*\n", text) else r".*?(?:\n|\Z)"
     for paragraph in re.findall(pattern, text, re.DOTALL):
         yield from cut(paragraph, PARAGRAPH_CHARACTERS)

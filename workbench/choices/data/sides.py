@@ -45,7 +45,7 @@ class Texts:
         self._foreign = {document_hash(text) for text in self.all(heldout=True)} if len(corpora) > 1 else set()
 
     def of(self, name: str, *, heldout: bool) -> Iterator[str]:
-        """Every document of one side of a corpus with text in it."""
+        """Yield every document of one side of a corpus with text in it."""
         return (text for _, text in self.sourced(name, heldout=heldout))
 
     def sourced(self, name: str, *, heldout: bool) -> Iterator[Sourced]:
@@ -56,7 +56,7 @@ class Texts:
         return (each for each in found if document_hash(each[1]) not in self._foreign)
 
     def all(self, *, heldout: bool) -> Iterator[str]:
-        """Every document of one side, one corpus after the other."""
+        """Yield every document of one side, one corpus after the other."""
         return (text for name in self.sides for text in self.of(name, heldout=heldout))
 
     def write(self, folder: Path) -> None:
@@ -171,7 +171,7 @@ class _Sides:
         return self.split.described() if self.split else {"grain": "heldout_paths", "sources": []}
 
     def sourced(self, *, heldout: bool) -> Iterator[Sourced]:
-        """Every document of one side with text in it; a training document that is also held out is left out."""
+        """Yield every document of one side with text in it; a training document that is also held out is left out."""
         found: Iterable[Sourced]
         if self.split is not None:
             split = self.split

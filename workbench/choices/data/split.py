@@ -47,7 +47,7 @@ class Split(NamedTuple):
     part_characters: int = PART_CHARACTERS
 
     def sides(self, sources: tuple[str, ...], text: str) -> Iterator[Labelled]:
-        """A document with its side; where parts are split, its runs of neighbouring parts on one side."""
+        """Yield a document with its side; where parts are split, its runs of neighbouring parts on one side."""
         if self.grain == "document":
             yield Labelled(text, is_heldout(text, self.fraction, self.salt))
         elif self.grain == "part":
@@ -72,7 +72,7 @@ class Split(NamedTuple):
 
 
 def choose_split(documents: Iterable[Sourced], fraction: float, salt: str = "", *, by_source: bool = True) -> Split:
-    """The coarsest split that comes near the wanted share.
+    """Return the coarsest split that comes near the wanted share.
 
     Sources are taken in the order of their hashes, those that do not fit any more left out, until the share is
     reached: the held-out text hardly changes when a source is added. If one source holds all of the text, its own

@@ -57,7 +57,7 @@ class TokenFile(Data):
         return Reader(self, tokenizer, added)
 
     def documents(self) -> Iterator[str]:
-        """Documents as text: decoded, for whoever reads text; training reads the ids.
+        """Yield documents as text: decoded, for whoever reads text; training reads the ids.
 
         Raises:
             DataError: a file that is missing, damaged or of another vocabulary; a tokenizer that cannot be had.
@@ -65,7 +65,7 @@ class TokenFile(Data):
         return self._decoded(heldout=False)
 
     def heldout_documents(self) -> Iterator[str] | None:
-        """Documents of ``heldout_paths`` as text, or None when there are none."""
+        """Yield documents of ``heldout_paths`` as text, or None when there are none."""
         return self._decoded(heldout=True) if self.heldout_paths else None
 
     def _decoded(self, *, heldout: bool) -> Iterator[str]:

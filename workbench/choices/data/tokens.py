@@ -72,7 +72,7 @@ class TokenStore:
         return len(self.offsets_D1) - 1
 
     def part(self, documents: range) -> TokenStore:
-        """The store of some documents that stand next to each other, over the same mapped tokens (N,)."""
+        """Return the store of some documents that stand next to each other, over the same mapped tokens (N,)."""
         offsets_D1 = self.offsets_D1[documents.start : documents.stop + 1]
         begin, end = int(offsets_D1[0]), int(offsets_D1[-1])
         bytes_N = None if self.bytes_N is None else self.bytes_N[begin:end]
@@ -85,7 +85,9 @@ class TokenStore:
             mapped.madvise(mmap.MADV_DONTNEED)
 
     def bytes_of(self, places_S: np.ndarray) -> np.ndarray:
-        """Bytes of text of the tokens at some places, int64 of shape (S,); zeros where the store does not know."""
+        """Return bytes of text of the tokens at some places, int64 of shape (S,); zeros where the store does not
+        know.
+        """
         if self.bytes_N is None:
             return np.zeros(len(places_S), np.int64)
         return np.asarray(self.bytes_N[places_S], np.int64)
@@ -107,7 +109,7 @@ class Batch(NamedTuple):
     samples_B: torch.Tensor
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch, shapes (B, T) and (B,), on ``device``."""
+        """Return the same batch, shapes (B, T) and (B,), on ``device``."""
         # Overlaps with computing only from pinned memory; from any other it waits, which is right as well.
         return Batch(*(tensor.to(device, non_blocking=True) for tensor in self))
 

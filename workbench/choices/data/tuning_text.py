@@ -51,7 +51,7 @@ class TuningText(Data):
         self.text.collect(say)
 
     def sources(self) -> dict[str, Any]:
-        """Those of the corpus, and the share that it holds out for results."""
+        """Return those of the corpus, and the share that it holds out for results."""
         steps = {"steps": [step.key() for step in self.text.steps]} if self.text.steps else {}
         return {"salt": SALT, "results": self.text.heldout_fraction, self.text.kind: self.text.sources(), **steps}
 
@@ -59,7 +59,7 @@ class TuningText(Data):
         return (side for sources, text in self._training() for side in self._split.sides(sources, text))
 
     def _training(self) -> Iterator[Sourced]:
-        """The corpus' training text, after its preparation steps."""
+        """Yield the corpus' training text, after its preparation steps."""
         split = self._split_for_results
         for sources, text in self._documents:
             if isinstance(split, Split):
@@ -90,7 +90,7 @@ class TuningText(Data):
 
 
 def on_tuning_text(recipe: R) -> R:
-    """A recipe with its tokenizer and rows, trained and scored on the tuning text of its corpus."""
+    """Return a recipe with its tokenizer and rows, trained and scored on the tuning text of its corpus."""
     data = recipe.data
     if isinstance(data, TuningText):
         return recipe
@@ -103,7 +103,7 @@ def on_tuning_text(recipe: R) -> R:
 
 
 def on_own_text(recipe: R) -> R:
-    """The recipe that :func:`on_tuning_text` began from; any other as it is."""
+    """Return the recipe that :func:`on_tuning_text` began from; any other as it is."""
     data = recipe.data
     if not isinstance(data, TuningText):
         return recipe
@@ -113,6 +113,6 @@ def on_own_text(recipe: R) -> R:
 
 
 def _with(data: Data, shared: dict[str, Any]) -> Data:
-    """The corpus with these of the knobs that all corpora share, the others as by default."""
+    """Return the corpus with these of the knobs that all corpora share, the others as by default."""
     own = {name: getattr(data, name) for name in type(data).model_fields if name not in Data.model_fields}
     return type(data)(**own, **shared)

@@ -25,12 +25,12 @@ Documents = list[list[str]]
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """Return cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def harvest_files(paths: Sequence[str], processes: int | None = None) -> Generator[Documents, None, None]:
-    """The cleaned documents of every file, in the order of the files, whichever worker read them.
+    """Yield the cleaned documents of every file, in the order of the files, whichever worker read them.
 
     Args:
         processes: workers; one per core when not given.

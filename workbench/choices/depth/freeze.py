@@ -42,7 +42,7 @@ class Freeze(Depth):
         return LayerPlan.full(layers, trains=trains, embedding=not frozen or self.embedding == "trains")
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """A share that reaches 1 where all that is left to train is frozen with the embedding."""
+        """Refuse a share that reaches 1 where all that is left to train is frozen with the embedding."""
         yield from super().problems(recipe)
         model = recipe.architecture
         most = self.share if isinstance(self.share, float) else self.share.extremes()[1]

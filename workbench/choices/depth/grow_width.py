@@ -37,7 +37,7 @@ class GrowWidth(Depth):
         return (0.0, self.at)
 
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:
-        """All ``layers`` run and train, tuples of shape (layers,); in the wide stage they show as grown."""
+        """Return all ``layers`` run and train, tuples of shape (layers,); in the wide stage they show as grown."""
         return LayerPlan.full(layers, origin=("grown" if self.stage(layers, progress) else "",) * layers)
 
     def transition(self, layers: int, stage: int) -> Transition:
@@ -45,7 +45,7 @@ class GrowWidth(Depth):
         return Transition(layers, state=self.state)
 
     def architecture_at(self, architecture: Any, stage: int) -> Any:
-        """The recipe's own in the wide stage; before, a ``factor``-th of its width, heads and inner width."""
+        """Return the recipe's own in the wide stage; before, a ``factor``-th of its width, heads and inner width."""
         if stage:
             return architecture
         inner = {"ffn_width": max(8, architecture.inner_width // self.factor)}
@@ -55,7 +55,7 @@ class GrowWidth(Depth):
         return architecture.model_copy(update=narrow | (inner if architecture.ffn_width is not None else {}))
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Architectures whose function cannot be kept, and widths and heads that the factor does not divide."""
+        """Refuse architectures whose function cannot be kept, and widths and heads that the factor does not divide."""
         yield from super().problems(recipe)
         architecture = recipe.architecture
         if self.what == "ffn" and not architecture.ffn_widens():

@@ -41,7 +41,7 @@ class MultiStage(Depth):
     rewarm: float = knob(0.05, "share of a stage over which the learning rate warms up again", ge=0, lt=1)
 
     def starts(self) -> tuple[float, ...]:
-        """Share of the budget at which each stage begins, the joint one last."""
+        """Return share of the budget at which each stage begins, the joint one last."""
         growing = [(1 - self.joint) * start for start in starts_of(self.shares)]
         return (*growing, 1 - self.joint) if self.joint else tuple(growing)
 
@@ -82,7 +82,7 @@ class MultiStage(Depth):
         return Transition(before, sources, state="copy" if self.state == "copy" else "keep")
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Stages that do not add up to the model's layers, empty ones, and knobs that would have no effect."""
+        """Refuse stages that do not add up to the model's layers, empty ones, and knobs that would have no effect."""
         layers, stages = recipe.architecture.layers, len(self.shares)
         yield from super().problems(recipe)
         if self.layers_added is None:

@@ -84,7 +84,9 @@ class LayerPlan:
 
 
 def gates(stream: int, seed: int, step: int, micro_step: int, layers: int) -> list[float]:
-    """Draws in [0, 1), one per layer: the same on every rank and in every resumed run; streams are independent."""
+    """Return draws in [0, 1), one per layer: the same on every rank and in every resumed run; streams are
+    independent.
+    """
     generator = np.random.Generator(np.random.Philox(key=[seed, step], counter=[0, 0, stream, micro_step]))
     # A list, because numpy's own numbers and truth values do not go into JSON.
     return generator.random(layers).tolist()  # type: ignore[no-any-return]
@@ -130,7 +132,7 @@ class Depth(Choice):
         return getattr(self, "dropped", "rests") == "momentum"
 
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:
-        """The decision for one micro-batch: tuples with one entry per existing layer.
+        """Return the decision for one micro-batch: tuples with one entry per existing layer.
 
         Args:
             layers: layers of the finished model.
@@ -140,11 +142,13 @@ class Depth(Choice):
         raise NotImplementedError
 
     def starts(self) -> tuple[float, ...]:
-        """Share of the budget at which each stage begins; rises from 0. A method without stages has one."""
+        """Return share of the budget at which each stage begins; rises from 0. A method without stages has one."""
         return (0.0,)
 
     def stage(self, layers: int, progress: Progress) -> int:
-        """Index of the stage in force at ``progress`` (steps, tokens and seconds done); 0 for a model of any depth."""
+        """Return index of the stage in force at ``progress`` (steps, tokens and seconds done); 0 for a model of any
+        depth.
+        """
         # The epsilon: step 6 of 20 has passed a boundary at 0.3, whatever the rounding of either.
         return sum(progress.fraction >= start - 1e-9 for start in self.starts()[1:])
 
@@ -157,11 +161,11 @@ class Depth(Choice):
         return Transition(layers)
 
     def architecture_at(self, architecture: Any, stage: int) -> Any:
-        """The architecture in force in a stage; the recipe's describes the finished model."""
+        """Return the architecture in force in a stage; the recipe's describes the finished model."""
         return architecture
 
     def rate_factor(self, layers: int, progress: Progress) -> float:
-        """Factor on the learning rate at ``progress`` (steps, tokens, seconds): below 1 while a stage warms up.
+        """Return factor on the learning rate at ``progress`` (steps, tokens, seconds): below 1 while a stage warms up.
 
         Every stage but the first does so over the share of it that a knob ``rewarm`` says; without one, none does.
         """

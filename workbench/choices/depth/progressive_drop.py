@@ -15,7 +15,7 @@ _STREAM = 0x504C44
 
 
 def theta_at(step: float, theta: float, gamma: float) -> float:
-    """Global keep probability theta(t) = (1 - theta) exp(-gamma t) + theta (Zhang & He 2020, eq. 6).
+    """Return global keep probability theta(t) = (1 - theta) exp(-gamma t) + theta (Zhang & He 2020, eq. 6).
 
     Args:
         step: t, in the unit gamma is given for (steps, or the fraction of the budget).
@@ -36,7 +36,7 @@ def keep_probability(layer: int, layers: int, theta: float) -> float:
 
 
 def expected_layers(layers: int, theta: float) -> float:
-    """Layers that run on average, sum of p_l = (L (1 + theta) - (1 - theta)) / 2; 8.75 of 12 at theta 0.5.
+    """Return layers that run on average, sum of p_l = (L (1 + theta) - (1 - theta)) / 2; 8.75 of 12 at theta 0.5.
 
     Args:
         theta: theta(t); the knob's own value gives the limit.
@@ -66,7 +66,7 @@ class ProgressiveDrop(Depth):
     )
 
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:
-        """One gate per layer for this micro-batch: runs, scale and keep of shape (layers,)."""
+        """Return one gate per layer for this micro-batch: runs, scale and keep of shape (layers,)."""
         theta = self.theta_now(progress)
         # l is 1-based: the last layer has p = theta(t), and the first one can be dropped as well.
         keep = tuple(keep_probability(layer, layers, theta) for layer in range(1, layers + 1))
@@ -77,18 +77,20 @@ class ProgressiveDrop(Depth):
         return LayerPlan(runs, scale, (True,) * layers, keep, layers)
 
     def theta_now(self, progress: Progress) -> float:
-        """theta(t) at ``progress``; gamma counts steps, or is 100 per budget of steps, tokens or seconds when empty."""
+        """Return theta(t) at ``progress``; gamma counts steps, or is 100 per budget of steps, tokens or seconds when
+        empty.
+        """
         # The paper's gamma is 100 / T for a run of T steps; over the budget, runs of any length see one curve.
         if self.gamma is None:
             return theta_at(progress.fraction, self.theta, 100.0)
         return theta_at(progress.step, self.theta, self.gamma)
 
     def scheduled_values(self, progress: Progress) -> dict[str, float]:
-        """``{"theta": theta(t)}``: the probability with which the last layer runs."""
+        """Return ``{"theta": theta(t)}``: the probability with which the last layer runs."""
         return {"theta": self.theta_now(progress)}
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """A theta under which fewer than one layer would run on average, once it has reached its limit."""
+        """Refuse a theta under which fewer than one layer would run on average, once it has reached its limit."""
         layers = recipe.architecture.layers
         if expected_layers(layers, self.theta) < 1 and self.theta < 1:
             # Where the mean above is 1, solved for theta; rounded up below, or the advice itself would be refused.

@@ -57,11 +57,11 @@ class Raptr(Depth):
     )
 
     def starts(self) -> tuple[float, ...]:
-        """Share of the budget at which each path length begins."""
+        """Return share of the budget at which each path length begins."""
         return starts_of(self.shares)
 
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:
-        """One path for this micro-batch: runs, scale and keep of shape (layers,)."""
+        """Return one path for this micro-batch: runs, scale and keep of shape (layers,)."""
         fixed = self._fixed(layers)
         p = path_probability(self.length_at(layers, progress), layers, sum(fixed))
         # keep must stay positive: it divides. A layer with p = 0 is never drawn, since u < 0 never holds.
@@ -73,15 +73,17 @@ class Raptr(Depth):
         return LayerPlan(runs, scale, (True,) * layers, keep, layers)
 
     def length_at(self, layers: int, progress: Progress) -> float:
-        """Layers that run on average at ``progress`` (steps, tokens and seconds done)."""
+        """Return layers that run on average at ``progress`` (steps, tokens and seconds done)."""
         return self.lengths[min(self.stage(layers, progress), len(self.lengths) - 1)] * layers
 
     def scheduled_values(self, progress: Progress) -> dict[str, float]:
-        """``{"path": share}``: the share of the layers that run on average."""
+        """Return ``{"path": share}``: the share of the layers that run on average."""
         return {"path": self.length_at(1, progress)}
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Lists of different lengths, shares out of bounds, and paths shorter than the layers that are fixed on."""
+        """Refuse lists of different lengths, shares out of bounds, and paths shorter than the layers that are fixed
+        on.
+        """
         yield from super().problems(recipe)
         layers = recipe.architecture.layers
         if len(self.lengths) != len(self.shares):

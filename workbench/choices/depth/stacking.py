@@ -34,11 +34,11 @@ class Stacking(Depth):
     rewarm: float = knob(0.0, "share of a stage over which the learning rate warms up again", ge=0, lt=1)
 
     def starts(self) -> tuple[float, ...]:
-        """Share of the budget at which each depth begins."""
+        """Return share of the budget at which each depth begins."""
         return starts_of(self.shares)
 
     def layers_at(self, layers: int, stage: int) -> int:
-        """L / 2^(stages - 1 - stage) of the ``layers`` L of the finished model, at least one."""
+        """Return L / 2^(stages - 1 - stage) of the ``layers`` L of the finished model, at least one."""
         return max(1, layers >> max(0, len(self.shares) - 1 - stage))
 
     def plan(self, layers: int, progress: Progress, seed: int, micro_step: int = 0) -> LayerPlan:
@@ -55,7 +55,9 @@ class Stacking(Depth):
         return Transition(before, tuple(range(now - before)), self.initial == "zero_output", self.state)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """A depth that does not halve often enough, empty stages, and silent layers that are not the identity."""
+        """Refuse a depth that does not halve often enough, empty stages, and silent layers that are not the
+        identity.
+        """
         layers, halvings = recipe.architecture.layers, len(self.shares) - 1
         yield from super().problems(recipe)
         if layers % (1 << halvings):

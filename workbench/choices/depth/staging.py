@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def starts_of(shares: Sequence[float]) -> tuple[float, ...]:
-    """Share of the budget at which each stage begins, for stages of these relative lengths.
+    """Return share of the budget at which each stage begins, for stages of these relative lengths.
 
     Args:
         shares: relative length of each stage, any positive unit.

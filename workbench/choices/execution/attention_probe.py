@@ -41,7 +41,7 @@ def attention_benchmark(
     causal: bool,
     compiled: bool,
 ) -> Benchmark:
-    """One forward and backward pass with every implementation, side by side.
+    """Return one forward and backward pass with every implementation, side by side.
 
     Args:
         architecture: of the model; one of its layers is built.
@@ -78,7 +78,7 @@ def _passes(
     layer: Architecture, name: str, device: torch.device, dtype: torch.dtype, shape_BT: tuple[int, int], causal: bool,
     compiled: bool,
 ) -> Callable[[], Any]:  # fmt: skip
-    """A forward and a backward pass with the implementation of that name."""
+    """Return a forward and a backward pass with the implementation of that name."""
     rows, length = shape_BT
     backbone = layer.build(_VOCABULARY, length, causal=causal, attention=name).to(device)
     places_T = torch.arange(length, device=device)

@@ -109,7 +109,7 @@ class Planned(Execution):
         return None
 
     def settled(self, knobs: Mapping[str, Any]) -> Native:
-        """The native engine's choice with these knobs, and all that was given by hand."""
+        """Return the native engine's choice with these knobs, and all that was given by hand."""
         given = {name: getattr(self, name) for name in Execution.model_fields}
         return Native(**{**given, **knobs})
 
@@ -118,11 +118,11 @@ class Planned(Execution):
         return PlannedEngine(recipe, remembered(recipe))
 
     def device_problems(self, device: str) -> Iterator[Problem]:
-        """Those of the native engine with its defaults."""
+        """Refuse those of the native engine with its defaults."""
         yield from self.settled({}).device_problems(device)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Models that only a program holds, and what the native engine refuses with its defaults."""
+        """Refuse models that only a program holds, and what the native engine refuses with its defaults."""
         if recipe.architecture.placeholder:
             yield Problem(
                 "execution.kind",
@@ -175,13 +175,14 @@ class PlannedEngine(NativeEngine):
 
 
 def remembered(recipe: Any) -> Plan | None:
-    """The plan of a calibration of the same recipe on this machine within a day; None without one."""
+    """Return the plan of a calibration of the same recipe on this machine within a day; None without one."""
     record = recalled(cache_folder() / FOLDER, NAME, _subject(recipe))
     return Plan.read(record.value) if record is not None and record.age_seconds < MEMORY_SECONDS else None
 
 
 def calibrate(recipe: Any, say: Callable[[str], None]) -> Plan:
-    """The plan for a recipe whose execution is :class:`Planned`, measured now, in a process of its own, and remembered.
+    """Return the plan for a recipe whose execution is :class:`Planned`, measured now, in a process of its own, and
+    remembered.
 
     A calibration that fails or never ends gives the defaults, and says so in the plan's note.
 

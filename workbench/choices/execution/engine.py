@@ -55,12 +55,14 @@ class Engine(Foreseen):
         return self
 
     def place(self, model: TrainingModel) -> TrainingModel:
-        """The model on the device, ready to train; its ``state_dict`` keeps its names, since checkpoints hold them."""
+        """Return the model on the device, ready to train; its ``state_dict`` keeps its names, since checkpoints hold
+        them.
+        """
         model.lay_out(self.head, self.padding)
         return model.to(self.device)
 
     def optimizer(self, choice: OptimizerChoice, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-        """The optimizer over the parameters of a placed model, without any state; its groups keep their names.
+        """Return the optimizer over the parameters of a placed model, without any state; its groups keep their names.
 
         Args:
             choice: which.
@@ -94,7 +96,7 @@ class Engine(Foreseen):
     # --- a step ---------------------------------------------------------------------------------------------------
 
     def forward(self, model: TrainingModel, batch: Batch, plan: LayerPlan, progress: Progress) -> Loss:
-        """Loss of a micro-batch, to be trained on.
+        """Return loss of a micro-batch, to be trained on.
 
         Args:
             model: as :meth:`place` gave it.

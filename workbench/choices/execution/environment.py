@@ -114,7 +114,7 @@ class EngineEnvironment:
         return ""
 
     def ready(self) -> Path:
-        """Its interpreter, to train with.
+        """Return its interpreter, to train with.
 
         Raises:
             EngineError: it is not installed, half installed, or of another Python or other packages.
@@ -230,7 +230,7 @@ class EngineEnvironment:
         return [f"{name}=={importlib.metadata.version(name)}" for name in self.shared]
 
     def _base(self, asked: str | None) -> str:
-        """An interpreter of a version that has wheels."""
+        """Return an interpreter of a version that has wheels."""
         names = [asked] if asked else [sys.executable, *(f"python{version}" for version in self.pythons)]
         versions = {name: self._version(name) for name in names}
         fitting = [name for name, version in versions.items() if version in self.pythons]

@@ -33,7 +33,7 @@ class Process(NamedTuple):
 
 
 def _rows(value: Any) -> Any:
-    """One message for a value that fits none of the types of ``micro_batch_size``."""
+    """Return one message for a value that fits none of the types of ``micro_batch_size``."""
     if value is None or value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
     why = "must be a whole number of rows >= 1, 'auto' for the most that fit, or empty for all"
@@ -86,7 +86,7 @@ class Execution(Choice):
         return Process(str(self.environment.ready()), self.environment.variables())
 
     def resolve_device(self) -> torch.device:
-        """The device in force.
+        """Return the device in force.
 
         Raises:
             RecipeError: ``cuda`` without a CUDA device, or something that the device cannot carry out.
@@ -103,7 +103,7 @@ class Execution(Choice):
         return torch.device(device)
 
     def gpus(self) -> list[str]:
-        """GPUs of which a run takes the first free one, as ``CUDA_VISIBLE_DEVICES`` names them; none on the CPU.
+        """Return GPUs of which a run takes the first free one, as ``CUDA_VISIBLE_DEVICES`` names them; none on the CPU.
 
         Raises:
             RecipeError: as :meth:`resolve_device`.
@@ -118,7 +118,8 @@ class Execution(Choice):
         yield from ()
 
     def problems_here(self) -> Iterator[Problem]:
-        """An engine that is not installed; more threads than this machine has cores: they take turns, and everything
+        """Refuse an engine that is not installed; more threads than this machine has cores: they take turns, and
+        everything
         else on it stands still.
         """
         if self.environment is not None and (lacking := self.environment.lacking()):

@@ -94,7 +94,7 @@ class Foreseen(Hardware):
         return found[0] if found else ""
 
     def benchmarks(self) -> list[Benchmark]:
-        """Measurements that a run relies on; they are checked again when it has settled."""
+        """Return measurements that a run relies on; they are checked again when it has settled."""
         # A model of the user's has its own attention.
         chooses = len(self.attentions) > 1 and not self.recipe.architecture.placeholder
         return [self._attention_benchmark()] if chooses else []

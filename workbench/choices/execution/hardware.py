@@ -95,5 +95,5 @@ class Hardware:
         set_float32_products(self.precision, self.device)
 
     def autocast(self) -> AbstractContextManager[Any]:
-        """The context of every pass through the model, also of those that score or sample."""
+        """Return the context of every pass through the model, also of those that score or sample."""
         return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)

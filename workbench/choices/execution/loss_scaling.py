@@ -73,7 +73,7 @@ def _complete_state(optimizer: torch.optim.Optimizer) -> None:
 
 
 def _tensors(optimizer: torch.optim.Optimizer) -> list[Tensor]:
-    """Weights with a gradient and their state, every tensor once."""
+    """Return weights with a gradient and their state, every tensor once."""
     found: list[Tensor] = []
     for group in optimizer.param_groups:
         for parameter in group["params"]:

@@ -48,7 +48,7 @@ class Kept(NamedTuple):
 
 
 def measured(model: TrainingModel, rehearse: Rehearse) -> Kept:
-    """Two passes, of one row and of two; nothing is allocated beyond them."""
+    """Return two passes, of one row and of two; nothing is allocated beyond them."""
     blocks = list(model.stacks()["main"].blocks)
     one, two = KeptBytes(), KeptBytes()
     for rows, count in enumerate((one, two), start=1):
@@ -58,7 +58,7 @@ def measured(model: TrainingModel, rehearse: Rehearse) -> Kept:
 
 
 def step_bytes(trained: Iterable[int], plan: MemoryPlan, moments: int) -> int:
-    """Bytes of gradients and of the optimizer's state; the weights come on top.
+    """Return bytes of gradients and of the optimizer's state; the weights come on top.
 
     Args:
         trained: numbers in each parameter that trains.
@@ -68,13 +68,16 @@ def step_bytes(trained: Iterable[int], plan: MemoryPlan, moments: int) -> int:
 
 
 def state_bytes(optimizer: torch.optim.Optimizer, device: torch.device) -> int:
-    """Bytes of the state that an optimizer has on a device already: none before its first step, but in a fork."""
+    """Return bytes of the state that an optimizer has on a device already: none before its first step, but in a
+    fork.
+    """
     found = (value for state in optimizer.state.values() for value in state.values() if isinstance(value, Tensor))
     return sum(value.numel() * value.element_size() for value in found if value.device.type == device.type)
 
 
 def room_now(plan: MemoryPlan, device: torch.device, whole: int, here: bool) -> tuple[int, str]:
-    """Bytes of a device that a run may count on if it began now, and in words, where it will fill what is free then.
+    """Return bytes of a device that a run may count on if it began now, and in words, where it will fill what is free
+    then.
 
     Args:
         whole: bytes of the device. here: it is this machine's.
@@ -89,7 +92,7 @@ def room_now(plan: MemoryPlan, device: torch.device, whole: int, here: bool) -> 
 
 
 def fitting_rows(legal: Iterable[int], room: float, kept: Kept) -> list[int]:
-    """Legal numbers of rows whose pass fits into ``room`` bytes, the largest first.
+    """Return legal numbers of rows whose pass fits into ``room`` bytes, the largest first.
 
     Raises:
         RecipeError: not even the least fits; says what is missing.
@@ -104,7 +107,7 @@ def fitting_rows(legal: Iterable[int], room: float, kept: Kept) -> list[int]:
 def largest_rows(
     legal: Iterable[int], room: float, kept: Kept, rehearse: Rehearse, backward: Callable[[Tensor], None]
 ) -> int:
-    """The largest legal number of rows whose pass fits into ``room`` bytes, and did when it was tried.
+    """Return the largest legal number of rows whose pass fits into ``room`` bytes, and did when it was tried.
 
     Raises:
         RecipeError: not even the least fits; says what is missing.

@@ -45,7 +45,7 @@ class MemoryPlan(NamedTuple):
         return OPERATIONS & {self.recompute}
 
     def moment_bytes(self, numbers: int) -> int:
-        """Bytes on the device of one moment of a tensor of so many numbers, between two steps."""
+        """Return bytes on the device of one moment of a tensor of so many numbers, between two steps."""
         return stored_bytes(self.states, numbers)
 
 

@@ -64,7 +64,7 @@ class SavesMemory(Execution):
     )
 
     def device_problems(self, device: str) -> Iterator[Problem]:
-        """States on the host of a CPU."""
+        """Refuse states on the host of a CPU."""
         yield from super().device_problems(device)
         if device == "cpu" and self.optimizer_states == "host":
             yield Problem(
@@ -84,7 +84,7 @@ class SavesMemory(Execution):
         return found
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """States that the optimizer does not let go of, or that cannot grow; and what every engine refuses."""
+        """Refuse states that the optimizer does not let go of, or that cannot grow; and what every engine refuses."""
         yield from self._budget_problems(recipe)
         yield from self._recompute_problems(recipe)
         yield from self._states_problems(recipe)
@@ -293,7 +293,9 @@ def recompute_operations(backbone: nn.Module, operations: frozenset[str]) -> Non
 
 
 def least_bytes(recipe: Any, plan: MemoryPlan) -> dict[str, int]:
-    """Bytes by part that a recipe's model takes at least, without activations, norms and biases; ``all`` is the sum."""
+    """Return bytes by part that a recipe's model takes at least, without activations, norms and biases; ``all`` is
+    the sum.
+    """
     architecture, tokens = recipe.architecture, recipe.data.tokenizer.asked_size()
     numbers = architecture.least_parameters(tokens)
     trained = numbers - architecture.frozen_parameters

@@ -6,7 +6,7 @@ import math
 
 
 def divisors(*rows: int) -> list[int]:
-    """Row counts that divide every one of these batches, ascending.
+    """Return row counts that divide every one of these batches, ascending.
 
     Graphs are compiled for one shape, and equal parts let a mean of means be the mean.
 

@@ -76,7 +76,7 @@ class Native(SavesMemory):
         return NativeEngine(recipe)
 
     def device_problems(self, device: str) -> Iterator[Problem]:
-        """Graphs, attention and precision that the device has not."""
+        """Refuse graphs, attention and precision that the device has not."""
         yield from super().device_problems(device)
         if device == "cpu" and self.compile_scope == "graphs":
             why = "execution.device is 'cpu'" if self.device == "cpu" else "there is no CUDA device here"
@@ -98,7 +98,7 @@ class Native(SavesMemory):
         yield from self.parallel.problems_together(recipe, processes)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Attention and scopes that this recipe cannot have, and what every engine refuses."""
+        """Refuse attention and scopes that this recipe cannot have, and what every engine refuses."""
         yield from packed_attention.problems(recipe)
         if self.compile_scope != "blocks":
             if not self.compile:
@@ -123,7 +123,7 @@ class Native(SavesMemory):
         yield from super().problems(recipe)
 
     def _workers_problems(self, recipe: Any) -> Iterator[Problem]:
-        """Knobs that an optimizer of several workers has no use for yet."""
+        """Refuse knobs that an optimizer of several workers has no use for yet."""
         if recipe.optimizer.combine.count == 1:
             return
         plain = {"weights": "fp32", "optimizer_states": "fp32", "compile_scope": "blocks"}
@@ -136,7 +136,7 @@ class Native(SavesMemory):
             yield Problem(f"execution.{name}", why)
 
     def _memory_problems(self) -> Iterator[Problem]:
-        """Ways to save memory that precision or compilation rule out."""
+        """Refuse ways to save memory that precision or compilation rule out."""
         if self.weights == "bf16" and self.precision != "bf16":
             yield Problem(
                 "execution.weights",

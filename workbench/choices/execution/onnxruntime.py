@@ -59,11 +59,11 @@ class OnnxRuntime(Execution):
         return OnnxRuntimeEngine(recipe)
 
     def resolve_device(self) -> torch.device:
-        """The CPU, the only device of these wheels."""
+        """Return the CPU, the only device of these wheels."""
         return torch.device("cpu")
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Whatever ORT 1.19.2 cannot export, differentiate or repeat, each with its reason."""
+        """Refuse whatever ORT 1.19.2 cannot export, differentiate or repeat, each with its reason."""
         native = "or use execution 'native'"
         if self.device == "cuda":
             yield Problem(
@@ -188,7 +188,9 @@ class OnnxRuntimeEngine(Engine):
         return super().described() | {"onnxruntime": version}
 
     def _graph(self, model: TokenPrediction, plan: LayerPlan, length: int) -> Any:
-        """One graph per row length: windows are cut into chunks by Python, which a traced graph takes for constants."""
+        """Return one graph per row length: windows are cut into chunks by Python, which a traced graph takes for
+        constants.
+        """
         key = (model, length)
         if key not in self._graphs:
             assert self._folder is not None, "start() comes first"

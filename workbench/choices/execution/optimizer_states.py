@@ -22,7 +22,7 @@ _GOLDEN = 0.6180339887498949
 
 
 def encode(x: Tensor, offset: float, signed: bool) -> tuple[Tensor, Tensor]:
-    """Numbers as 8-bit codes, and the largest magnitude of every span of 256.
+    """Return numbers as 8-bit codes, and the largest magnitude of every span of 256.
 
     A code is the square root of a number's share of the largest (signed), or the fourth root (never negative): the
     smallest share that is told from zero is 6e-5 or 2e-10, so that a small second moment does not become none.
@@ -53,7 +53,9 @@ def encode(x: Tensor, offset: float, signed: bool) -> tuple[Tensor, Tensor]:
 
 
 def decode(codes: Tensor, scales: Tensor) -> Tensor:
-    """The float32 numbers of :func:`encode`'s codes, any shape, and scales (S,); exact for zero and the largest."""
+    """Return the float32 numbers of :func:`encode`'s codes, any shape, and scales (S,); exact for zero and the
+    largest.
+    """
     x = torch.empty(codes.shape, dtype=torch.float32, device=codes.device)
     signed = codes.dtype == torch.int8
     for codes_SE, x_SE, scales_S in _spans(codes, x, scales):
@@ -66,7 +68,7 @@ def decode(codes: Tensor, scales: Tensor) -> Tensor:
 
 
 def _spans(first: Tensor, second: Tensor, scales: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Two tensors of one shape as (S, 256) each with their scales (S,), in pieces; the rest as one short span."""
+    """Yield two tensors of one shape as (S, 256) each with their scales (S,), in pieces; the rest as one short span."""
     numbers, flat = first.numel(), (first.view(-1), second.view(-1))
     whole = numbers // SPAN * SPAN
     piece = _PIECE if first.device.type == "cpu" else max(whole, 1)
@@ -86,14 +88,14 @@ class Storage(Protocol):
         """Return the tensors stored for a float32 moment, any shape, by name; ``name`` is among them."""
 
     def give(self, name: str, state: dict[str, Any], device: torch.device) -> Tensor:
-        """The float32 moment on ``device``; its entries leave ``state``."""
+        """Return the float32 moment on ``device``; its entries leave ``state``."""
 
 
 class EightBit:
     """Moments as codes of 8 bits with one scale for 256 numbers (:func:`encode`): 1.016 bytes a number, not 4."""
 
     def keep(self, name: str, moment: Tensor, steps: int) -> dict[str, Tensor]:
-        """Codes of the moment's shape, and ``<name>_scale``, (S,)."""
+        """Return codes of the moment's shape, and ``<name>_scale``, (S,)."""
         codes, scales = encode(moment, steps * _GOLDEN % 1.0, signed=not name.endswith("_sq"))
         return {name: codes, f"{name}_scale": scales}
 
@@ -107,7 +109,7 @@ class OnHost:
     """Moments in the host's memory, page-locked where there is a GPU, brought to it for their own step alone."""
 
     def keep(self, name: str, moment: Tensor, steps: int) -> dict[str, Tensor]:
-        """The moment, any shape, on the host."""
+        """Return the moment, any shape, on the host."""
         there = torch.empty(moment.shape, dtype=moment.dtype, device="cpu", pin_memory=moment.is_cuda)
         return {name: there.copy_(moment)}
 
@@ -191,7 +193,9 @@ class StoredMoments(torch.optim.Optimizer):
 
 
 def whole_moments(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A checkpoint's optimizer tensors, of any shapes, with codes read as float32: for an engine that stores others."""
+    """Return a checkpoint's optimizer tensors, of any shapes, with codes read as float32: for an engine that stores
+    others.
+    """
     scaled = [name.removesuffix("_scale") for name in tensors if name.endswith("_scale")]
     coded = {name: decode(tensors[name], tensors[f"{name}_scale"]) for name in scaled}
     left = {name: tensor for name, tensor in tensors.items() if name.removesuffix("_scale") not in coded}
@@ -199,7 +203,7 @@ def whole_moments(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def stored_bytes(states: str, numbers: int) -> int:
-    """Bytes on the device of one moment of so many numbers, under a value of ``execution.optimizer_states``."""
+    """Return bytes on the device of one moment of so many numbers, under a value of ``execution.optimizer_states``."""
     if states == "fp32" or numbers < FEWEST:
         return 4 * numbers
     return 0 if states == "host" else numbers + 4 * -(-numbers // SPAN)

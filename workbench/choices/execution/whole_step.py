@@ -90,7 +90,7 @@ class WholeStep:
         return model in self._regions
 
     def forward(self, model: TrainingModel, batch: Batch, progress: Progress) -> Loss:
-        """Loss of rows (B, T), as ``model`` itself gives it, with every layer running."""
+        """Return loss of rows (B, T), as ``model`` itself gives it, with every layer running."""
         assert isinstance(model, TokenPrediction)
         seen, batch = model.inputs(batch, progress)
         taps = model.backbone.taps
@@ -113,7 +113,7 @@ class WholeStep:
 
 
 def problems(recipe: Any, scope: str) -> Iterator[Problem]:
-    """Recipes that one graph for all layers, or one capture for all steps, cannot carry out."""
+    """Refuse recipes that one graph for all layers, or one capture for all steps, cannot carry out."""
     path, way_out = "execution.compile_scope", "use 'blocks'"
     if not isinstance(recipe.depth, Full):
         yield Problem(
@@ -141,7 +141,7 @@ def problems(recipe: Any, scope: str) -> Iterator[Problem]:
 
 
 def _moving(recipe: Any) -> Iterator[str]:
-    """Knobs that change shapes from step to step."""
+    """Yield knobs that change shapes from step to step."""
     data = recipe.data
     # By what they are rather than by their values: those of tokens or seconds say nothing before the run.
     for axis, name in ((recipe.objective, "mask_rate"), (data, "batch_size"), (data, "sequence_length")):

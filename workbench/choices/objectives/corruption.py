@@ -31,17 +31,17 @@ _POSITION_BITS = 17  # rows are at most 65,536 long (data.sequence_length)
 
 
 def _signed(word: int) -> int:
-    """A 64-bit word as the int64 that torch knows."""
+    """Return a 64-bit word as the int64 that torch knows."""
     return word - (1 << 64) if word >> 63 else word
 
 
 def _shift_right(x: Tensor, bits: int) -> Tensor:
-    """Logical shift: torch's ``>>`` on int64 copies the sign."""
+    """Return logical shift: torch's ``>>`` on int64 copies the sign."""
     return (x >> bits) & ((1 << (64 - bits)) - 1)
 
 
 def _mix(x: Tensor) -> Tensor:
-    """The finaliser of splitmix64 (Steele, Lea & Flood 2014) on int64, whose products wrap modulo 2**64."""
+    """Return the finaliser of splitmix64 (Steele, Lea & Flood 2014) on int64, whose products wrap modulo 2**64."""
     x = (x ^ _shift_right(x, 30)) * _signed(_MULTIPLY_1)
     x = (x ^ _shift_right(x, 27)) * _signed(_MULTIPLY_2)
     return x ^ _shift_right(x, 31)
@@ -55,7 +55,7 @@ def _mix_word(x: int) -> int:
 
 
 def random_bits(seed: int, purpose: int, samples_B: Tensor, length: int) -> Tensor:
-    """63 random bits for every position of every sample.
+    """Return 63 random bits for every position of every sample.
 
     Args:
         seed: any non-negative integer below 2**63.
@@ -126,7 +126,7 @@ class Corruption:
     def __call__(
         self, batch: Batch, rate: float, seed: int, *, always_mask: bool, selection: Selection = "token"
     ) -> Labelled:
-        """Label ``slots_per_row(T, rate)`` positions of every row, at most, and corrupt them.
+        """Return label ``slots_per_row(T, rate)`` positions of every row, at most, and corrupt them.
 
         Args:
             batch: rows of T tokens; only ``tokens_BT``, ``documents_BT`` and ``samples_B`` are read.
@@ -230,7 +230,7 @@ def _looked_up(table_V: Tensor, tokens_BT: Tensor) -> Tensor:
 
 
 def labels_per_row(length: int, rate: float) -> int:
-    """Labelled positions of a row of ``length`` tokens: round(rate * length), at least 1 and at most all."""
+    """Return labelled positions of a row of ``length`` tokens: round(rate * length), at least 1 and at most all."""
     return min(length, max(1, round(rate * length)))
 
 

@@ -19,7 +19,7 @@ def predictable(vocabulary: Vocabulary, *, causal: bool) -> np.ndarray:
 
 
 def frequencies(counts_V: np.ndarray, legal_V: np.ndarray) -> np.ndarray:
-    """Add-one shares of the legal ids, float64 of shape (V,); 0 for the others, 1 in all.
+    """Return add-one shares of the legal ids, float64 of shape (V,); 0 for the others, 1 in all.
 
     Args:
         counts_V: occurrences of each id.
@@ -35,6 +35,6 @@ def frequencies(counts_V: np.ndarray, legal_V: np.ndarray) -> np.ndarray:
 
 
 def entropy(shares: np.ndarray) -> float:
-    """Entropy in nats of probabilities that sum to 1, of any shape; zeros count for nothing."""
+    """Return entropy in nats of probabilities that sum to 1, of any shape; zeros count for nothing."""
     positive = shares[shares > 0]
     return float(-(positive * np.log(positive)).sum())

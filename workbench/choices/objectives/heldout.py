@@ -68,7 +68,7 @@ class HeldoutSet:
         cls, store: TokenStore, vocabulary: Vocabulary, tokens: int, *, causal: bool,
         parts: Mapping[str, range] | None = None,
     ) -> HeldoutSet:  # fmt: skip
-        """The set of a held-out store.
+        """Return the set of a held-out store.
 
         Args:
             tokens: size of the set, at most; rounded down to whole spans where the text fills one.
@@ -178,7 +178,7 @@ class HeldoutSet:
                        parts={})  # fmt: skip
 
     def batches(self, length: int, rows: int, *, shifted: bool = False) -> Iterator[tuple[Batch, Labelled]]:
-        """Rows that show every scored token once, with what of its document fits, and what is to be predicted.
+        """Yield rows that show every scored token once, with what of its document fits, and what is to be predicted.
 
         Rows of masked models lie side by side. Those of causal models overlap by one token, because the first of a row
         cannot be predicted in it. The last row begins early enough to be full; what it repeats is not scored again.
@@ -224,12 +224,14 @@ class HeldoutSet:
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:
-    """The same whole numbers, none negative, in the smallest dtype that holds them."""
+    """Return the same whole numbers, none negative, in the smallest dtype that holds them."""
     return values.astype(np.min_scalar_type(int(values.max(initial=0))))
 
 
 def _masked_places(ids_N: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
-    """15% of the ordinary tokens of every span (at least one), chosen by the lowest of the places' random bits."""
+    """Return 15% of the ordinary tokens of every span (at least one), chosen by the lowest of the places' random
+    bits.
+    """
     spans = -(-len(ids_N) // REFERENCE_LENGTH)
     key_PT = random_bits(SEED, SELECT, torch.arange(spans), REFERENCE_LENGTH).numpy()
     # What may not be chosen comes last: special tokens, and places behind the end of a set below one span.

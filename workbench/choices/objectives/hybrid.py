@@ -62,7 +62,7 @@ class Hybrid(Objective):
         return ("masked_rows",)
 
     def labelled_fraction(self, progress: Progress) -> float:
-        """Share of the T tokens of both kinds of rows: each token of a causal one predicts the next."""
+        """Return share of the T tokens of both kinds of rows: each token of a causal one predicts the next."""
         share = at(self.causal_share, progress)
         return share + (1 - share) * at(self.mask_rate, progress)
 

@@ -15,7 +15,7 @@ from workbench.choices.objectives.objective import Labelled
 
 
 def everywhere(seen: Labelled) -> Labelled:
-    """The same labels over every position of the rows: N becomes B * T, and what was not labelled weighs 0."""
+    """Return the same labels over every position of the rows: N becomes B * T, and what was not labelled weighs 0."""
     index_N = seen.index_N
     if index_N is None:
         return seen
@@ -27,7 +27,8 @@ def everywhere(seen: Labelled) -> Labelled:
 
 
 def padded(seen: Labelled, batch: Batch, pad: int) -> tuple[Labelled, Batch]:
-    """Packed rows (B, T) -> one row of T positions for every piece of a document, filled up with ``pad``: (P, T).
+    """Return packed rows (B, T) -> one row of T positions for every piece of a document, filled up with ``pad``: (P,
+    T).
 
     Labels stay in their order. How many pieces there are is read from the device, which a GPU waits for.
     """

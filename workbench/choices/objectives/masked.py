@@ -82,7 +82,7 @@ class Masked(PredictsWords):
         return order if self.sentence == "none" else PairedRows(order, vocabulary, self.sentence)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """A span-boundary head without spans: slots (N,) that stand alone have no span around them."""
+        """Refuse a span-boundary head without spans: slots (N,) that stand alone have no span around them."""
         yield from super().problems(recipe)
         if self.span_boundary and self.selection != "span":
             yield Problem(
@@ -103,7 +103,7 @@ class Masked(PredictsWords):
             )
 
     def labelled_fraction(self, progress: Progress) -> float:
-        """``mask_rate`` at ``progress``: the share of a row's tokens, before rounding to whole ones."""
+        """Return ``mask_rate`` at ``progress``: the share of a row's tokens, before rounding to whole ones."""
         return at(self.mask_rate, progress)
 
     def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:
@@ -135,7 +135,7 @@ class Masked(PredictsWords):
         return [Preview(f"In half of the rows the {doubt}; the model says whether that is so.", row)]
 
     def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float | None:
-        """Nats per label of the best guess from word frequencies, counts (V,), and the token that is visible.
+        """Return nats per label of the best guess from word frequencies, counts (V,), and the token that is visible.
 
         None under ``all_mask``, which shows no labelled token.
 

@@ -85,7 +85,9 @@ class MaskedPermuted(PredictsWords):
         return self.hides.context_free_loss(counts_V, vocabulary)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Models whose attention goes by something else than a mask (B, S, S), or whose input tells a neighbour."""
+        """Refuse models whose attention goes by something else than a mask (B, S, S), or whose input tells a
+        neighbour.
+        """
         architecture, way_out = recipe.architecture, "or choose objective 'masked'"
         if not isinstance(architecture, Modular):
             yield Problem(
@@ -109,7 +111,7 @@ class MaskedPermuted(PredictsWords):
             )
 
     def labelled_fraction(self, progress: Progress) -> float:
-        """``mask_rate``: the share of a row's T tokens, before rounding to whole ones."""
+        """Return ``mask_rate``: the share of a row's T tokens, before rounding to whole ones."""
         return self.mask_rate
 
     def flops(

@@ -35,7 +35,7 @@ class MetaController(TwoNetworks):
     choices: int = knob(10, "choices at every token: to keep it, and candidates of the controller", ge=2, le=64)
 
     def choices_per_token(self) -> int:
-        """K, for each of the B * T tokens."""
+        """Return K, for each of the B * T tokens."""
         return self.choices
 
     def build(self, builder: Builder) -> TrainingModel:

@@ -85,7 +85,7 @@ class Labelled(NamedTuple):
     causal: bool | Tensor | Sight | None = None
 
     def to(self, device: torch.device) -> Labelled:
-        """The same on ``device``; shapes stay."""
+        """Return the same on ``device``; shapes stay."""
         index_N = None if self.index_N is None else self.index_N.to(device)
         causal = self.causal.to(device) if isinstance(self.causal, Tensor) else self.causal
         return Labelled(self.tokens_BT.to(device), index_N, self.labels_N.to(device), self.weight_N.to(device), causal)
@@ -322,7 +322,7 @@ class Objective(Choice):
         raise NotImplementedError
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """A model whose mask stays as it was built, where this objective needs several for rows (B, T)."""
+        """Refuse a model whose mask stays as it was built, where this objective needs several for rows (B, T)."""
         yield from super().problems(recipe)
         architecture = recipe.architecture
         if self.masks != "built" and not architecture.switches_mask():
@@ -342,7 +342,7 @@ class Objective(Choice):
         return self
 
     def labelled_fraction(self, progress: Progress) -> float:
-        """Share of a row's tokens that get a label at ``progress`` (for FLOPs and the forecast)."""
+        """Return share of a row's tokens that get a label at ``progress`` (for FLOPs and the forecast)."""
         raise NotImplementedError
 
     def labels_in(self, counts: Mapping[str, int]) -> int:
@@ -388,7 +388,8 @@ class Objective(Choice):
         return step_flops(architecture, vocabulary_size, plans, tokens, labelled, span, length)
 
     def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float | None:
-        """The lowest training loss in nats that a model without context can reach, where it can copy what is asked for.
+        """Return the lowest training loss in nats that a model without context can reach, where it can copy what is
+        asked for.
 
         None where training shows nothing of that, as the held-out score: word frequencies are the floor of both.
 

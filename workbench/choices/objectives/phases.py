@@ -100,11 +100,11 @@ class Phases(Objective):
         return (f"{len(self.parts)} phases",)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Phases within phases, and what the parts refuse of rows (B, T) and models."""
+        """Refuse phases within phases, and what the parts refuse of rows (B, T) and models."""
         yield from dict.fromkeys(self._problems(recipe))
 
     def _problems(self, recipe: Any) -> Iterator[Problem]:
-        """Those, and again where several parts have the same."""
+        """Refuse those, and again where several parts have the same."""
         if all(part.masks == "built" for part in self.parts):
             yield from super().problems(recipe)
         for index, part in enumerate(self.parts):
@@ -159,11 +159,11 @@ class Phases(Objective):
         return self.optimizer_state == "fresh"
 
     def labelled_fraction(self, progress: Progress) -> float:
-        """Share of a row's T tokens that get a label, of the part in force."""
+        """Return share of a row's T tokens that get a label, of the part in force."""
         return float(self.parts[self.phase(progress)].labelled_fraction(progress))
 
     def scheduled_values(self, progress: Progress) -> dict[str, float]:
-        """Knobs that move, () each, of the part in force, and which part that is, counted from 1."""
+        """Return knobs that move, () each, of the part in force, and which part that is, counted from 1."""
         number = self.phase(progress)
         return {**self.parts[number].scheduled_values(progress), "phase": number + 1.0}
 

@@ -52,7 +52,7 @@ class DiscriminatorHead(nn.Module):
             nn.init.zeros_(product.bias)
 
     def forward(self, x_D: Tensor) -> Tensor:
-        """Logits, (..., D) -> (...), in the precision that autocast sets."""
+        """Return logits, (..., D) -> (...), in the precision that autocast sets."""
         return self.out(F.gelu(self.dense(x_D)))[..., 0]  # type: ignore[no-any-return]
 
 

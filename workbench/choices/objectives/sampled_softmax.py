@@ -48,7 +48,7 @@ class PredictsWords(Objective):
         return step_flops(architecture, self.compared(vocabulary_size), plans, tokens, labelled, span, length)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """A head that cannot be asked for some words (N, K) alone, as one of another library."""
+        """Refuse a head that cannot be asked for some words (N, K) alone, as one of another library."""
         yield from super().problems(recipe)
         if self.sampled_words and not isinstance(recipe.architecture, Modular):
             yield Problem(

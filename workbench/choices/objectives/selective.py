@@ -44,7 +44,7 @@ class ChoosesTokens(Objective):
         return (self.run, self.step) if self.run else None
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """A step without a run, for rows (B, T)."""
+        """Refuse a step without a run, for rows (B, T)."""
         yield from super().problems(recipe)
         if self.step is not None and not self.run:
             yield Problem("objective.step", "is the step of a checkpoint; name its run with objective.run")
@@ -92,7 +92,7 @@ class Selective(ChoosesTokens):
         return SelectiveModel(self, builder)
 
     def labelled_fraction(self, progress: Progress) -> float:
-        """``keep``: the share of a row's T tokens that count."""
+        """Return ``keep``: the share of a row's T tokens that count."""
         return at(self.keep, progress)
 
     def shown_rows(self, batch: Batch, vocabulary: Vocabulary, progress: Progress, seed: int) -> list[list[Shown]]:

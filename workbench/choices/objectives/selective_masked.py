@@ -43,7 +43,7 @@ class SelectiveMasked(ChoosesTokens):
         return SelectiveMaskedModel(self, builder)
 
     def labelled_fraction(self, progress: Progress) -> float:
-        """``mask_rate * keep``: the share of a row's T tokens that count."""
+        """Return ``mask_rate * keep``: the share of a row's T tokens that count."""
         return self.mask_rate * at(self.keep, progress)
 
     def scored(self, tokens: int, length: int) -> int:

@@ -66,7 +66,7 @@ class PairedRows(RowOrder):
         return batch
 
     def _place(self, sample: int, column: int) -> int:
-        """Place in the store of a column of a row."""
+        """Return place in the store of a column of a row."""
         plan = self.plan(sample // self.rows)
         place = int(plan.rows_R[sample % self.rows]) * self.sequence_length + column
         document = int(np.searchsorted(plan.bounds_D1, place, side="right")) - 1

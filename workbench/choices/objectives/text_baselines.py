@@ -39,7 +39,7 @@ MOST_PARTS = 32
 
 
 def text_baselines(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> Baselines:
-    """The baselines of a set in nats per scored token, counted once per text and set, then read from the cache.
+    """Return the baselines of a set in nats per scored token, counted once per text and set, then read from the cache.
 
     Raises:
         DataError: the cache cannot be written.
@@ -59,7 +59,7 @@ def with_windows(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> Heldo
 
 
 def _counted(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> tuple[Path, dict[str, Any]]:
-    """The cache's folder and manifest of a text and a set."""
+    """Return the cache's folder and manifest of a text and a set."""
     made_from = {"version": VERSION, "tokens": prepared.fingerprint["key"], "score": heldout.described()}
     if limit := prepared.fingerprint.get("tokens_limit"):
         made_from["tokens_limit"] = limit
@@ -73,7 +73,7 @@ def _counted(prepared: PreparedData, heldout: HeldoutSet, say: Say) -> tuple[Pat
 
 
 def count_baselines(train: TokenStore, counts_V: np.ndarray, heldout: HeldoutSet) -> Baselines:
-    """The baselines of a set in nats per scored token; NaN where it has none."""
+    """Return the baselines of a set in nats per scored token; NaN where it has none."""
     p_V = frequencies(counts_V, predictable(heldout.vocabulary, causal=heldout.causal))
     p_S = p_V[heldout.ids_N[heldout.scored_S]]
     if not len(p_S):
@@ -100,12 +100,12 @@ class Bigrams:
     p_V: np.ndarray
 
     def backoff(self, contexts: np.ndarray) -> np.ndarray:
-        """Weight of the word frequencies beside each context: 1 for unseen contexts."""
+        """Return weight of the word frequencies beside each context: 1 for unseen contexts."""
         kinds = self.kinds_V[contexts]
         return np.asarray(np.where(kinds > 0, kinds / np.maximum(1, self.total_V[contexts] + kinds), 1.0))
 
     def probability(self, contexts: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """p(word | context), all of one shape."""
+        """Return p(word | context), all of one shape."""
         keys = contexts * len(self.p_V) + words
         begin, end = np.searchsorted(self.keys_E, keys), np.searchsorted(self.keys_E, keys, side="right")
         # One more entry: a key above all others points behind the last count.
@@ -114,7 +114,7 @@ class Bigrams:
         return np.asarray(found / seen + self.backoff(contexts) * self.p_V[words])
 
     def beside(self, context: int) -> tuple[np.ndarray, np.ndarray]:
-        """The words seen beside a context, and the part of their probability that does not come from ``p_V``."""
+        """Return the words seen beside a context, and the part of their probability that does not come from ``p_V``."""
         size = len(self.p_V)
         begin, end = np.searchsorted(self.keys_E, [context * size, (context + 1) * size])
         words = self.keys_E[begin:end] - context * size
@@ -151,7 +151,7 @@ def count_bigrams(
 
 
 def _pair_keys(train: TokenStore, contexts_V: np.ndarray, words_V: np.ndarray, after: bool) -> Iterator[np.ndarray]:
-    """``context * V + word`` of every pair of neighbours in one document, a chunk of the text at a time."""
+    """Yield ``context * V + word`` of every pair of neighbours in one document, a chunk of the text at a time."""
     for begin in range(0, train.tokens - 1, CHUNK_TOKENS):
         ids = np.asarray(train.ids_N[begin : begin + CHUNK_TOKENS + 1], np.int64)
         first, second = ids[:-1], ids[1:]
@@ -164,14 +164,16 @@ def _pair_keys(train: TokenStore, contexts_V: np.ndarray, words_V: np.ndarray, a
 
 
 def _left(train: TokenStore, counts_V: np.ndarray, p_V: np.ndarray, heldout: HeldoutSet) -> np.ndarray:
-    """Probability of each scored token behind the one before it, (S,)."""
+    """Return probability of each scored token behind the one before it, (S,)."""
     left_S = heldout.ids_N[heldout.scored_S - 1]
     bigrams = count_bigrams(train, counts_V, p_V, np.unique(left_S), after=True)
     return bigrams.probability(left_S, heldout.ids_N[heldout.scored_S])
 
 
 def _both(train: TokenStore, counts_V: np.ndarray, p_V: np.ndarray, heldout: HeldoutSet) -> np.ndarray:
-    """Probability of each scored token between its two neighbours, where they are not scored themselves, (S,)."""
+    """Return probability of each scored token between its two neighbours, where they are not scored themselves,
+    (S,).
+    """
     place_S = heldout.scored_S
     word_S, left_S = heldout.ids_N[place_S], heldout.ids_N[place_S - 1]
     # The set may end within a document: its last token has no right neighbour.

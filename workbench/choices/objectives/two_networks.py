@@ -105,11 +105,11 @@ class TwoNetworks(Objective):
         return filling + judging + (2.0 * tokens * vocabulary_size * shared if scores > 1 else 0.0)
 
     def labelled_fraction(self, progress: Progress) -> float:
-        """``mask_rate`` at ``progress``: the share of a row's tokens that the generator predicts."""
+        """Return ``mask_rate`` at ``progress``: the share of a row's tokens that the generator predicts."""
         return at(self.mask_rate, progress)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """A generator larger than the main network (B, T, D), and what two networks cannot be combined with."""
+        """Refuse a generator larger than the main network (B, T, D), and what two networks cannot be combined with."""
         yield from super().problems(recipe)
         architecture = recipe.architecture
         if (self.generator_layers or 0) > architecture.layers:
@@ -175,7 +175,7 @@ class Disentangled(nn.Embedding):
         self.difference = nn.Parameter(torch.zeros_like(table.weight))
 
     def forward(self, tokens_BT: Tensor) -> Tensor:
-        """Rows of E + F, (B, T) -> (B, T, D)."""
+        """Return rows of E + F, (B, T) -> (B, T, D)."""
         return F.embedding(tokens_BT, self.weight.detach()) + F.embedding(tokens_BT, self.difference)
 
     def whole(self) -> Tensor:
@@ -206,7 +206,7 @@ class Borrowed(nn.Module):
         return self._table[0].weight
 
     def forward(self, tokens_BT: Tensor) -> Tensor:
-        """Projected rows of the table, (B, T) -> (B, T, G), in float32 as those of any table."""
+        """Return projected rows of the table, (B, T) -> (B, T, G), in float32 as those of any table."""
         rows_BTD = F.embedding(tokens_BT, self.weight).float()
         return rows_BTD if self.project is None else self.project(rows_BTD).float()  # type: ignore[no-any-return]
 
@@ -327,7 +327,7 @@ class TwoNetworksModel(Corrupting, TrainingModel):
     def _fill(
         self, x_NG: Tensor, labels_N: Tensor, weight_N: Tensor, uniform_N1: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Nats, right predictions (0-d) and drawn tokens (N,) of the generator's states."""
+        """Return nats, right predictions (0-d) and drawn tokens (N,) of the generator's states."""
         logits_NV = self.generator.head(x_NG).float()
         nats, hits = self.generator.scored(logits_NV, labels_N, weight_N)
         with torch.no_grad():

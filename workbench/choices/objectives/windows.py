@@ -63,7 +63,7 @@ def seen_windows(train: TokenStore, heldout: HeldoutSet) -> np.ndarray:
 
 
 def _keys(ids_N: np.ndarray, size: int) -> np.ndarray:
-    """One number for each three neighbours, (N - 2,)."""
+    """Return one number for each three neighbours, (N - 2,)."""
     return np.asarray((ids_N[:-2] * size + ids_N[1:-1]) * size + ids_N[2:])
 
 

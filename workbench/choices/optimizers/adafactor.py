@@ -72,7 +72,9 @@ class AdafactorOptimizer(TensorwiseOptimizer):
         super().__init__(params, defaults)
 
     def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        """Row and column means, (..., R) and (..., C), or a vector's own second moment; momentum where there is one."""
+        """Return row and column means, (..., R) and (..., C), or a vector's own second moment; momentum where there
+        is one.
+        """
         state = {"step": no_steps()}
         if parameter.ndim < 2:
             state["variance"] = zeros(parameter)
@@ -101,7 +103,9 @@ class AdafactorOptimizer(TensorwiseOptimizer):
 
 
 def _inverse_root(square: Tensor, state: dict[str, Any], decay: float) -> Tensor:
-    """1 / sqrt(estimated second moment) after it has taken in ``square``, both of the tensor's shape (..., R, C)."""
+    """Return 1 / sqrt(estimated second moment) after it has taken in ``square``, both of the tensor's shape (..., R,
+    C).
+    """
     # 1 at the first step, which makes a bias correction superfluous.
     weight = state["step"].item() ** -decay
     if "variance" in state:
@@ -113,7 +117,7 @@ def _inverse_root(square: Tensor, state: dict[str, Any], decay: float) -> Tensor
 
 
 def _rms(x: Tensor) -> Tensor:
-    """Root mean square of a tensor of any shape, 0-d."""
+    """Return root mean square of a tensor of any shape, 0-d."""
     return torch.linalg.vector_norm(in_float32(x)) / x.numel() ** 0.5
 
 
@@ -136,7 +140,7 @@ class Adafactor(OptimizerChoice):
     update_clip: float = knob(1.0, "largest root mean square of an update before the rate", gt=0)
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        """An :class:`AdafactorOptimizer`; for a matrix (R, C) it keeps R + C numbers, float32."""
+        """Return an :class:`AdafactorOptimizer`; for a matrix (R, C) it keeps R + C numbers, float32."""
         return AdafactorOptimizer(
             groups,
             lr=self.lr,

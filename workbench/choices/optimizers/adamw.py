@@ -29,7 +29,7 @@ class AdamW(OptimizerChoice):
     eps: float = knob(1e-8, "added to the denominator", gt=0, scale="log")
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        """torch's AdamW; both moments have their parameter's shape and precision."""
+        """Return torch's AdamW; both moments have their parameter's shape and precision."""
         # One kernel instead of a dozen passes over weights, gradients and both moments.
         fused = device.type in FUSED_DEVICES
         return torch.optim.AdamW(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps, fused=fused)

@@ -138,7 +138,7 @@ class Lamb(OptimizerChoice):
         return why if self.pre_normalise else ""
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        """A :class:`LAMB`; both moments have their parameter's shape, in float32 whatever its precision."""
+        """Return a :class:`LAMB`; both moments have their parameter's shape, in float32 whatever its precision."""
         return LAMB(
             groups,
             lr=self.lr,

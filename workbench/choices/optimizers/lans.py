@@ -100,5 +100,5 @@ class Lans(OptimizerChoice):
     eps: float = knob(1e-6, "added to the gradient's norm and to the denominator", gt=0, scale="log")
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        """A :class:`LANS`; both moments have their parameter's shape, in float32 whatever its precision."""
+        """Return a :class:`LANS`; both moments have their parameter's shape, in float32 whatever its precision."""
         return LANS(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps)

@@ -95,7 +95,7 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
         return super().step(closure)
 
     def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        """Two moments of the parameter's shape, a step count and a trust ratio of 1."""
+        """Return two moments of the parameter's shape, a step count and a trust ratio of 1."""
         ratio = torch.ones((), dtype=torch.float32, device=parameter.device)
         moments = {"exp_avg": zeros(parameter), "exp_avg_sq": zeros(parameter)}
         return {"step": no_steps(), **moments, "trust_ratio": ratio}
@@ -118,7 +118,7 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
         return layerwise_path(next(p.device for group in self.param_groups for p in group["params"]))
 
     def kernel(self, device: torch.device) -> Callable[..., None] | None:
-        """The fused step of tensors on ``device``; None where torch's operations take it."""
+        """Return the fused step of tensors on ``device``; None where torch's operations take it."""
         return layerwise_kernel(device) if self.fused else None
 
     # --- what a subclass decides ---
@@ -128,17 +128,19 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
         return True
 
     def _gradient_scale(self, group: dict[str, Any], norm: Callable[[], Tensor]) -> Any:
-        """Factor on a group's gradients, a number on a CPU, a 0-d tensor elsewhere; ``norm`` is that of all groups."""
+        """Return factor on a group's gradients, a number on a CPU, a 0-d tensor elsewhere; ``norm`` is that of all
+        groups.
+        """
         return 1.0
 
     def _constants(self, group: dict[str, Any], lr: Any, step: float, adapts: bool) -> Constants:
-        """The numbers of step ``step`` of a tensor of this group, at a gradient scale of 1."""
+        """Return the numbers of step ``step`` of a tensor of this group, at a gradient scale of 1."""
         raise NotImplementedError
 
     # --- one step ---
 
     def _global_norm(self, device: torch.device) -> Tensor:
-        """Norm of all gradients of all groups, 0-d float32 on ``device`` (float64 from the fused kernel)."""
+        """Return norm of all gradients of all groups, 0-d float32 on ``device`` (float64 from the fused kernel)."""
         gradients = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
         if self.kernel(device) and all(gradient.device == device for gradient in gradients):
             from workbench_kernels.layerwise import norm
@@ -181,7 +183,7 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
 
 
 def bias_corrections(betas: tuple[float, float], step: float) -> tuple[float, float]:
-    """``(1 - b1^t, sqrt(1 - b2^t))`` of step t >= 1: what the moments' zero start is divided out by."""
+    """Return ``(1 - b1^t, sqrt(1 - b2^t))`` of step t >= 1: what the moments' zero start is divided out by."""
     return 1 - betas[0] ** step, math.sqrt(1 - betas[1] ** step)
 
 
@@ -239,7 +241,7 @@ def step_together(
 
 
 def _factors(weight_norms: Tensor, norms: Tensor, constants: Constants) -> Tensor:
-    """R(u) times the scale (decay, or 1) by which the directions with these ``norms`` were divided."""
+    """Return r(u) times the scale (decay, or 1) by which the directions with these ``norms`` were divided."""
     scale = constants.decay or 1.0
     ratios = (weight_norms / norms).clamp(constants.lowest * scale, constants.highest * scale)
     return torch.where((weight_norms > 0) & (norms > 0), ratios, scale)

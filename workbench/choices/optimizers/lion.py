@@ -56,7 +56,7 @@ class LionOptimizer(TensorwiseOptimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
 
     def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        """The momentum, in the parameter's shape."""
+        """Return the momentum, in the parameter's shape."""
         return {"exp_avg": zeros(parameter)}
 
     def update(self, weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
@@ -88,5 +88,5 @@ class Lion(OptimizerChoice):
     beta2: float = knob(0.99, "decay of the momentum", ge=0, lt=1)
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        """A :class:`LionOptimizer`; the moment has its parameter's shape, in float32 whatever its precision."""
+        """Return a :class:`LionOptimizer`; the moment has its parameter's shape, in float32 whatever its precision."""
         return LionOptimizer(groups, lr=self.lr, betas=(self.beta1, self.beta2))

@@ -122,7 +122,7 @@ class MuonOptimizer(MatrixOptimizer):
         super().add_param_group(param_group)
 
     def start_matrix(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        """Momentum in the parameter's shape, (R, C)."""
+        """Return momentum in the parameter's shape, (R, C)."""
         return {"momentum_buffer": zeros(parameter)}
 
     def update_matrices(self, weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
@@ -137,7 +137,9 @@ class MuonOptimizer(MatrixOptimizer):
         descend(weights, updates, lr)
 
     def _orthogonalised(self, directions: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
-        """Scaled, orthogonalised copies, (R, C) each, float32; equal shapes go through the iteration together."""
+        """Return scaled, orthogonalised copies, (R, C) each, float32; equal shapes go through the iteration
+        together.
+        """
         precision = self.precision or (torch.float32 if directions[0].device.type == "cpu" else torch.bfloat16)
         by_shape: dict[torch.Size, list[int]] = {}
         for index, direction in enumerate(directions):
@@ -186,7 +188,9 @@ class Muon(OptimizerChoice):
     eps: float = knob(1e-8, "added to AdamW's denominator", gt=0, scale="log")
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        """A :class:`MuonOptimizer`; its state has the parameters' shapes, in float32 whatever their precision."""
+        """Return a :class:`MuonOptimizer`; its state has the parameters' shapes, in float32 whatever their
+        precision.
+        """
         return MuonOptimizer(
             groups,
             lr=self.lr,

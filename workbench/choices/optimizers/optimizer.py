@@ -20,7 +20,7 @@ from workbench.choices.schedules.warmup_hold_decay import WarmupHoldDecay
 
 
 def weight_decay_knob(default: float) -> Any:
-    """The knob of the weight decay, a number or a schedule, >= 0 and multiplied by the learning rate."""
+    """Return the knob of the weight decay, a number or a schedule, >= 0 and multiplied by the learning rate."""
     return scheduled_knob(default, "decoupled weight decay on matrices (never on biases and norms)", ge=0, le=10)
 
 
@@ -65,7 +65,7 @@ class OptimizerChoice(Choice):
         return self
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        """A plain torch optimizer at the peak rate.
+        """Return a plain torch optimizer at the peak rate.
 
         Args:
             groups: parameters of any shape, as :func:`parameter_groups` gives them.
@@ -115,11 +115,11 @@ class OptimizerChoice(Choice):
         return False
 
     def lr_at(self, progress: Progress) -> float:
-        """Learning rate at ``progress`` (steps, tokens and seconds done): peak times the shape."""
+        """Return learning rate at ``progress`` (steps, tokens and seconds done): peak times the shape."""
         return self.lr * self.schedule.at(progress)
 
     def rate_scale(self, group: dict[str, Any]) -> float:
-        """Factor on the learning rate of a parameter group, whatever its parameters' shapes."""
+        """Return factor on the learning rate of a parameter group, whatever its parameters' shapes."""
         return float(group.get("lr_scale", 1.0))
 
     def apply(self, optimizer: torch.optim.Optimizer, progress: Progress, rate: float) -> dict[str, float]:

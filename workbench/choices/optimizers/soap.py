@@ -74,7 +74,7 @@ class SoapOptimizer(MatrixOptimizer):
         super().__init__(params, defaults)
 
     def start_matrix(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        """Moments in the parameter's shape, preconditioners and bases (P, S, S), all zero."""
+        """Return moments in the parameter's shape, preconditioners and bases (P, S, S), all zero."""
         state = {"step": no_steps(), "exp_avg": zeros(parameter), "exp_avg_sq": zeros(parameter)}
         parts, rows, columns = _stacked(state["exp_avg"], group).shape
         for name, side in (("rows", rows), ("columns", columns)):
@@ -90,7 +90,7 @@ class SoapOptimizer(MatrixOptimizer):
 
 
 def _stacked(matrix: Tensor, group: dict[str, Any]) -> Tensor:
-    """(outputs, inputs), or its transpose, -> a view (P, R, C)."""
+    """Return (outputs, inputs), or its transpose, -> a view (P, R, C)."""
     rows_first = matrix.mT if group["transposed"] else matrix
     return rows_first.unflatten(0, (group["parts"], -1))
 
@@ -129,7 +129,7 @@ def _accumulate(g_PRC: Tensor, state: dict[str, Any], beta2: float) -> None:
 
 
 def _conditioned(matrix_PSS: Tensor) -> Tensor:
-    """M / tr M + RIDGE I, (P, S, S): the same eigenvectors; the identity's share alone where M is zero."""
+    """Return M / tr M + RIDGE I, (P, S, S): the same eigenvectors; the identity's share alone where M is zero."""
     trace_P = matrix_PSS.diagonal(dim1=-2, dim2=-1).sum(-1)
     scaled = matrix_PSS / torch.where(trace_P > 0, trace_P, 1.0)[:, None, None]
     scaled.diagonal(dim1=-2, dim2=-1).add_(RIDGE)
@@ -137,7 +137,9 @@ def _conditioned(matrix_PSS: Tensor) -> Tensor:
 
 
 def _eigenvectors(matrix_PSS: Tensor) -> Tensor:
-    """Orthonormal eigenvectors as columns, (P, S, S), largest eigenvalue first; the identity where none are found."""
+    """Return orthonormal eigenvectors as columns, (P, S, S), largest eigenvalue first; the identity where none are
+    found.
+    """
     conditioned = _conditioned(matrix_PSS)
     # Then in float64 on the CPU, which every machine has: libraries differ in what they fail on.
     for attempt in (conditioned, conditioned.double().cpu()):
@@ -152,7 +154,7 @@ def _eigenvectors(matrix_PSS: Tensor) -> Tensor:
 
 
 def _rotate(x_PRC: Tensor, state: dict[str, Any], back: bool = False) -> Tensor:
-    """Q_L^T X Q_K, or ``back``: Q_L X Q_K^T, (P, R, C); a new tensor also where neither side has a basis."""
+    """Return Q_L^T X Q_K, or ``back``: Q_L X Q_K^T, (P, R, C); a new tensor also where neither side has a basis."""
     result = x_PRC
     if "rows_basis" in state:
         basis = state["rows_basis"]
@@ -200,7 +202,9 @@ class Soap(OptimizerChoice):
     )
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        """A :class:`SoapOptimizer`; two moments of a matrix's shape (R, C) and 2 R^2 + 2 C^2 numbers more, float32."""
+        """Return a :class:`SoapOptimizer`; two moments of a matrix's shape (R, C) and 2 R^2 + 2 C^2 numbers more,
+        float32.
+        """
         return SoapOptimizer(
             groups,
             lr=self.lr,

@@ -88,7 +88,7 @@ class SophiaOptimizer(TensorwiseOptimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "gamma": gamma, "eps": eps, "weight_decay": weight_decay})
 
     def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        """Momentum and curvature, in the parameter's shape."""
+        """Return momentum and curvature, in the parameter's shape."""
         return {"exp_avg": zeros(parameter), "hessian": zeros(parameter)}
 
     @torch.no_grad()
@@ -148,7 +148,7 @@ class Sophia(OptimizerChoice):
     )
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        """A :class:`SophiaOptimizer`; momentum and curvature have their parameter's shape, in float32."""
+        """Return a :class:`SophiaOptimizer`; momentum and curvature have their parameter's shape, in float32."""
         return SophiaOptimizer(groups, lr=self.lr, betas=(self.beta1, self.beta2), gamma=self.gamma, eps=self.eps)
 
     @property
@@ -166,7 +166,7 @@ class Sophia(OptimizerChoice):
         return due
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """An objective whose labels are not drawn from a softmax of shape (N, V): there is nothing to sample."""
+        """Refuse an objective whose labels are not drawn from a softmax of shape (N, V): there is nothing to sample."""
         yield from super().problems(recipe)
         if not isinstance(recipe.objective, (Masked, Causal)):
             yield Problem(

@@ -62,7 +62,7 @@ class StableAdamWOptimizer(TensorwiseOptimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        """Two moments in the parameter's shape and a step count."""
+        """Return two moments in the parameter's shape and a step count."""
         return {"step": no_steps(), "exp_avg": zeros(parameter), "exp_avg_sq": zeros(parameter)}
 
     def update(self, weights: Tensors, grads: Tensors, states: States, group: Group) -> None:
@@ -131,5 +131,7 @@ class StableAdamW(OptimizerChoice):
     eps: float = knob(1e-8, "added to the denominator", gt=0, scale="log")
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        """A :class:`StableAdamWOptimizer`; moments have their parameter's shape, float32 whatever its precision."""
+        """Return a :class:`StableAdamWOptimizer`; moments have their parameter's shape, float32 whatever its
+        precision.
+        """
         return StableAdamWOptimizer(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps)

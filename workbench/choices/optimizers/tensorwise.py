@@ -92,7 +92,9 @@ class TensorwiseOptimizer(torch.optim.Optimizer):
         return loss
 
     def state_of(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        """The state of a tensor that has a gradient, of the shapes :meth:`start` gives it, made when it has none."""
+        """Return the state of a tensor that has a gradient, of the shapes :meth:`start` gives it, made when it has
+        none.
+        """
         assert parameter.grad is not None
         if parameter.grad.is_sparse or parameter.is_complex():
             name = type(self).__name__
@@ -115,23 +117,26 @@ class TensorwiseOptimizer(torch.optim.Optimizer):
 
 
 def in_float32(tensor: Any) -> Tensor:
-    """The tensor itself where it is float32 and contiguous, such a copy of the same shape elsewhere."""
+    """Return the tensor itself where it is float32 and contiguous, such a copy of the same shape elsewhere."""
     # Contiguous, since the fused AdamW walks through memory, and a transposed weight's moments are stored straight.
     return tensor.float().contiguous()
 
 
 def zeros(parameter: Tensor) -> Tensor:
-    """A float32 zero tensor of the parameter's shape, on its device."""
+    """Return a float32 zero tensor of the parameter's shape, on its device."""
     return torch.zeros(parameter.shape, dtype=torch.float32, device=parameter.device)
 
 
 def no_steps(device: torch.device | str = "cpu") -> Tensor:
-    """A step count of 0, 0-d float32: a tensor, as in torch's own optimizers, so that checkpoints need no exception."""
+    """Return a step count of 0, 0-d float32: a tensor, as in torch's own optimizers, so that checkpoints need no
+    exception.
+    """
     return torch.zeros((), dtype=torch.float32, device=device)
 
 
 def pieces(*columns: Sequence[Tensor]) -> Iterator[tuple[list[Tensor], ...]]:
-    """Parallel lists of tensors, cut so that elementwise work on them is fast; in-place work reaches the originals.
+    """Yield parallel lists of tensors, cut so that elementwise work on them is fast; in-place work reaches the
+    originals.
 
     On an accelerator that is everything at once: few launches. On a CPU it is one cache-sized block of one tensor at a
     time, as lists of length 1.
@@ -217,7 +222,7 @@ class MatrixOptimizer(TensorwiseOptimizer):
                 )
 
     def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        """A matrix's state, or AdamW's for a tensor of any shape in another role."""
+        """Return a matrix's state, or AdamW's for a tensor of any shape in another role."""
         return (self.start_matrix if group["role"] == "matrix" else adamw_start)(parameter, group)
 
     def update(self, weights: Tensors, grads: Tensors, states: States, group: Group) -> None:

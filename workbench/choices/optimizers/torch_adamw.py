@@ -31,5 +31,7 @@ class TorchAdamW(AdamW):
     beta2: float = knob(0.999, "decay of the second moment", ge=0, lt=1)
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        """torch's AdamW over parameters of any shape; :meth:`apply` writes the decay of every group before a step."""
+        """Return torch's AdamW over parameters of any shape; :meth:`apply` writes the decay of every group before a
+        step.
+        """
         return super().build([{**group, "decays": True} for group in groups], device)

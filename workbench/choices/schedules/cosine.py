@@ -17,5 +17,5 @@ class Cosine(Falling):
     kind: Literal["cosine"] = "cosine"
 
     def left(self, done: float) -> float:
-        """(1 + cos(pi d)) / 2 at the share ``done`` of the fall."""
+        """Return (1 + cos(pi d)) / 2 at the share ``done`` of the fall."""
         return (1 + math.cos(math.pi * done)) / 2

@@ -34,7 +34,7 @@ class Falling(Schedule):
         raise NotImplementedError
 
     def value(self, x: float) -> float:
-        """v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
+        """Return v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
         # Cannot divide by zero: no x lies below a warm-up of 0.
         if x < self.warmup:
             return self.start * x / self.warmup

@@ -33,7 +33,7 @@ class InverseSqrt(Schedule):
         return self
 
     def value(self, x: float) -> float:
-        """v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
+        """Return v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
         if x < self.warmup:
             return self.peak * x / self.warmup
         return self.peak * math.sqrt(self.warmup / min(x, self.length))

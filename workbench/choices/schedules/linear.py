@@ -18,6 +18,6 @@ class Linear(Schedule):
     length: float = knob(1.0, "when `end` is reached, in units of `over`", gt=0)
 
     def value(self, x: float) -> float:
-        """v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
+        """Return v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
         # min: a shape counted in steps may be over long before the run is.
         return self.start + (self.end - self.start) * min(1.0, x / self.length)

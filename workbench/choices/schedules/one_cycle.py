@@ -38,7 +38,7 @@ class OneCycle(Schedule):
         return self
 
     def value(self, x: float) -> float:
-        """v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
+        """Return v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
         if x < self.rise:
             return self._between(self.start, self.peak, x / self.rise)
         return self._between(self.peak, self.end, min(1.0, (x - self.rise) / (self.length - self.rise)))
@@ -48,6 +48,6 @@ class OneCycle(Schedule):
         return b - (b - a) * ((1 - done) if self.shape == "linear" else (1 + math.cos(math.pi * done)) / 2)
 
     def extremes(self) -> tuple[float, float]:
-        """(lowest, highest) of top and end, and of the start where there is a rise."""
+        """Return (lowest, highest) of top and end, and of the start where there is a rise."""
         reached = (self.peak, self.end, *((self.start,) if self.rise else ()))
         return min(reached), max(reached)

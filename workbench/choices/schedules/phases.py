@@ -59,7 +59,7 @@ class Phases(Schedule):
         return self
 
     def value(self, x: float) -> float:
-        """v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
+        """Return v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
         # As many boundaries passed, as many phases gone; >= begins a phase exactly at its boundary.
         phase = sum(x >= boundary for boundary in self.until)
         begin = self.until[phase - 1] if phase else 0.0
@@ -69,6 +69,6 @@ class Phases(Schedule):
         return self.peaks[phase] * within
 
     def extremes(self) -> tuple[float, float]:
-        """(lowest, highest) over all phases."""
+        """Return (lowest, highest) over all phases."""
         reached = [peak * end for peak, part in zip(self.peaks, self.parts, strict=True) for end in part.extremes()]
         return min(reached), max(reached)

@@ -39,7 +39,7 @@ class Points(Schedule):
         return self
 
     def value(self, x: float) -> float:
-        """v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
+        """Return v(x) as above; ``x`` counts what ``over`` says: a share of the budget, or steps, tokens or seconds."""
         # To the right of equal places: a jump has happened once its place is reached.
         after = bisect_right(self.places, x)
         if after in (0, len(self.places)):

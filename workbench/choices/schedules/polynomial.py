@@ -20,5 +20,5 @@ class Polynomial(Falling):
     power: float = knob(2.0, "exponent of the remaining share", gt=0, le=16)
 
     def left(self, done: float) -> float:
-        """(1 - d)^power at the share ``done`` of the fall."""
+        """Return (1 - d)^power at the share ``done`` of the fall."""
         return (1.0 - done) ** self.power

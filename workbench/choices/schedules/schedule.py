@@ -42,15 +42,15 @@ class Schedule(Choice):
         return cls(**{name: _scaled(cls.model_fields[name].default, value) for name in cls.levels})
 
     def at(self, progress: Progress) -> float:
-        """The value at ``progress``, whose steps, tokens, seconds or spent share ``over`` picks."""
+        """Return the value at ``progress``, whose steps, tokens, seconds or spent share ``over`` picks."""
         return self.value(progress.fraction if self.over == "budget" else progress.amount(self.over))
 
     def value(self, x: float) -> float:
-        """The value at ``x``: a share of the budget, or steps, tokens or seconds, as ``over`` says."""
+        """Return the value at ``x``: a share of the budget, or steps, tokens or seconds, as ``over`` says."""
         raise NotImplementedError
 
     def extremes(self) -> tuple[float, float]:
-        """(lowest, highest) value this shape can reach, however long the run: what bounds are checked against.
+        """Return (lowest, highest) value this shape can reach, however long the run: what bounds are checked against.
 
         Those of :attr:`levels`, and 0 where it warms up from there; a shape that goes beyond them says so itself.
         """
@@ -111,7 +111,7 @@ def scheduled_knob(
 
 
 def at(value: float | Schedule, progress: Progress) -> float:
-    """The value of a scheduled knob at ``progress``.
+    """Return the value of a scheduled knob at ``progress``.
 
     Example:
         >>> from workbench.choices.progress import Budget

@@ -42,7 +42,7 @@ class ExampleBatch(NamedTuple):
     targets_E: Tensor
 
     def to(self, device: torch.device | str) -> ExampleBatch:
-        """The same batch, shapes (B, T), (B,) and (E,), on ``device``."""
+        """Return the same batch, shapes (B, T), (B,) and (E,), on ``device``."""
         return ExampleBatch(*(tensor.to(device, non_blocking=True) for tensor in self))
 
     @property

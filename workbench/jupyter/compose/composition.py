@@ -57,7 +57,7 @@ class State:
 
 
 def described(before: State, after: State) -> str:
-    """The change from one state to the next in a few words."""
+    """Return the change from one state to the next in a few words."""
     if before.base is after.base or before.source == after.source:
         return change_text(before.fields, after.fields)
     return f"{before.began} → {after.began}"
@@ -184,7 +184,9 @@ def all_problems(fields: Mapping[str, Any], sound: Mapping[str, Any]) -> list[Pr
 
 
 def _mended(fields: Mapping[str, Any], sound: Mapping[str, Any], path: list[str]) -> dict[str, Any]:
-    """A copy of ``fields`` with the value at ``path`` as ``sound`` has it, else without it, which is its default."""
+    """Return a copy of ``fields`` with the value at ``path`` as ``sound`` has it, else without it, which is its
+    default.
+    """
     key, *rest = path
     mended, inner, known = dict(fields), fields.get(key), sound.get(key)
     alike = isinstance(inner, Mapping) and isinstance(known, Mapping) and inner.get("kind") == known.get("kind")

@@ -27,7 +27,7 @@ _ABSENT = "\N{EN DASH}"
 
 
 def _rows(found: Difference) -> list[dict[str, Any]]:
-    """A knob; or a choice of another kind, and below it what it sets otherwise."""
+    """Return a knob; or a choice of another kind, and below it what it sets otherwise."""
     path, *sides = found
     if not any(isinstance(side, Mapping) and "kind" in side for side in sides):
         return [_row(path, *map(value_text, sides), *sides)]

@@ -23,7 +23,8 @@ class Difference(NamedTuple):
 
 
 def differences(here: Fields, there: Fields) -> list[Difference]:
-    """Every knob that differs, in the order of the form; a choice of another kind is one row, whatever its knobs.
+    """Return every knob that differs, in the order of the form; a choice of another kind is one row, whatever its
+    knobs.
 
     Example:
         >>> differences({"a": 1, "b": {"kind": "x", "c": 2}}, {"a": 1.0, "b": {"kind": "x", "c": 3}})
@@ -34,7 +35,7 @@ def differences(here: Fields, there: Fields) -> list[Difference]:
 
 
 def _row(here: Fields, there: Fields, path: str) -> str:
-    """The path itself, or that of the choice around it of which the two sides have different kinds."""
+    """Return the path itself, or that of the choice around it of which the two sides have different kinds."""
     parts = path.split(".")
     for count in range(1, len(parts)):
         around = ".".join(parts[:count])
@@ -46,7 +47,7 @@ def _row(here: Fields, there: Fields, path: str) -> str:
 
 
 def change_text(before: Fields, after: Fields) -> str:
-    """A change in a few words, as a tooltip or a status line has room for.
+    """Return a change in a few words, as a tooltip or a status line has room for.
 
     Example:
         >>> change_text({"seed": 0}, {"seed": 1})

@@ -53,7 +53,7 @@ class Forecasts:
         self._afterwards: tuple[str, dict[str, Any]] = ("", {})
 
     def of_recipe(self, recipe: Recipe) -> dict[str, Any]:
-        """The forecast of a recipe, made now and kept.
+        """Return the forecast of a recipe, made now and kept.
 
         Raises:
             NotMeasuredError: runs train, and this machine is not measured.
@@ -66,7 +66,7 @@ class Forecasts:
         return found
 
     def of_run(self, run: Run) -> dict[str, Any]:
-        """The forecast kept with a run, else of its recipe now; the one at hand is kept with it.
+        """Return the forecast kept with a run, else of its recipe now; the one at hand is kept with it.
 
         Of a fork it is of what that has left to train. One that was provisional is made anew once the run, or another
         one, has found what was open.

@@ -178,7 +178,9 @@ class ChoiceKnob(Row):
         return value if self.kind == CONSTANT else self._start(self._baseline)
 
     def _start(self, before: Any) -> dict[str, Any]:
-        """The chosen kind as it first appears: a schedule at the knob's number, any other choice as in an edit."""
+        """Return the chosen kind as it first appears: a schedule at the knob's number, any other choice as in an
+        edit.
+        """
         model = registry(self.axis)[self.kind]
         number = isinstance(before, int | float) and not isinstance(before, bool)
         if number and issubclass(model, Schedule):
@@ -230,7 +232,7 @@ class ChoiceKnob(Row):
         self._offer_reset(self.kind != _kind(self._baseline))
 
     def _drawn(self) -> CurveEditor:
-        """The curve of the chosen schedule as its knobs have it now."""
+        """Return the curve of the chosen schedule as its knobs have it now."""
         if self._curve is None:
             plain = self._plain
             bounds = (plain.low, plain.high) if plain else (None, None)
@@ -345,7 +347,9 @@ def _knob(model: type[BaseModel], path: str, name: str, default: Any, changed: C
 
 
 def _within(level: Any, plain: Shape | None) -> Any:
-    """A level of a schedule moved into the knob's bounds: a batch that ends at 0 rows would be refused at once."""
+    """Return a level of a schedule moved into the knob's bounds: a batch that ends at 0 rows would be refused at
+    once.
+    """
     if isinstance(level, list):
         return [_within(each, plain) for each in level]
     low, high = (plain.low, plain.high) if plain else (None, None)

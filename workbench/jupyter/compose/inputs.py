@@ -111,7 +111,7 @@ class Input:
         self.source.observe(self._heard, names="value")
 
     def get(self) -> Any:
-        """The value as JSON has it."""
+        """Return the value as JSON has it."""
         return self.read(self.source.value)
 
     def set(self, value: Any) -> None:
@@ -128,7 +128,7 @@ class Input:
 
 
 def defaults(model: type[BaseModel]) -> dict[str, Any]:
-    """Every field's default as JSON has it; a required field starts empty, and the recipe's check says so."""
+    """Return every field's default as JSON has it; a required field starts empty, and the recipe's check says so."""
     values: dict[str, Any] = {}
     for name, info in model.model_fields.items():
         default = info.get_default(call_default_factory=True, validated_data={})
@@ -141,7 +141,7 @@ def defaults(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def make_input(shape: Shape, label: str, tooltip: str, default: Any, scale: str) -> Input:
-    """The control for one plain field.
+    """Return the control for one plain field.
 
     Args:
         shape: of the field; not a choice.
@@ -179,7 +179,9 @@ def make_input(shape: Shape, label: str, tooltip: str, default: Any, scale: str)
 
 
 def make_slider(shape: Shape, default: Any, scale: str) -> ipywidgets.Widget | None:
-    """A slider over the whole legal range, or (logarithmic) some decades of it; None where it would be no help."""
+    """Return a slider over the whole legal range, or (logarithmic) some decades of it; None where it would be no
+    help.
+    """
     # With continuous_update the page writes a loaded value back, rounded to the slider's step, unasked.
     common = {"readout": False, "continuous_update": False}
     if scale == "log" and shape.low is not None and isinstance(default, (int, float)) and default > 0:
@@ -202,7 +204,7 @@ def make_slider(shape: Shape, default: Any, scale: str) -> ipywidgets.Widget | N
 
 
 def _beside(source: Input, text: ipywidgets.Text, slider: Any) -> ipywidgets.Widget:
-    """Text box and slider as one control; the text is the truth, the slider follows it as far as it reaches."""
+    """Return text box and slider as one control; the text is the truth, the slider follows it as far as it reaches."""
     # Each sets the other: unguarded, their roundings would send values back and forth.
     moving = [False]
     base = getattr(slider, "base", None)
@@ -266,7 +268,9 @@ def _int(typed: str) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """A JSON value as a text box shows it: nothing for None, numbers as short as they read back, choices as JSON."""
+    """Return a JSON value as a text box shows it: nothing for None, numbers as short as they read back, choices as
+    JSON.
+    """
     if value is None:
         return ""
     if isinstance(value, float):

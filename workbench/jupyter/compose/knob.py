@@ -92,7 +92,7 @@ class Row:
         return [problem for problem in problems if problem not in mine]
 
     def _way_out(self) -> str:
-        """The end of the error line, where a problem does not say itself what helps."""
+        """Return the end of the error line, where a problem does not say itself what helps."""
         return ""
 
     def rank(self, words: Sequence[str]) -> int:
@@ -138,7 +138,7 @@ class Knob(Row):
         return f"; the arrow beside it brings {value_text(self._baseline)} back" if unread else ""
 
     def show(self, words: Sequence[str]) -> int:
-        """1 where the knob's name or help holds all of these lower-case ``words``, else 0."""
+        """Return 1 where the knob's name or help holds all of these lower-case ``words``, else 0."""
         return int(all(word in self._search_text for word in words))
 
     def catch(self, late: Any) -> None:

@@ -64,12 +64,12 @@ class KnobFinder:
 
 
 def search_words(text: str) -> list[str]:
-    """A search as lower-case words, all of which must be found; ``_`` and ``.`` separate as blanks do."""
+    """Return a search as lower-case words, all of which must be found; ``_`` and ``.`` separate as blanks do."""
     return text.lower().replace("_", " ").replace(".", " ").split()
 
 
 def elsewhere(words: list[str], chosen: Mapping[str, str], most: int = 6) -> list[str]:
-    """Knobs of choices that are not chosen now, as ``theta (depth: progressive_drop)``.
+    """Return knobs of choices that are not chosen now, as ``theta (depth: progressive_drop)``.
 
     Args:
         words: as :func:`search_words` gives them; nothing is found without any.

@@ -13,7 +13,8 @@ from workbench.jupyter.compose.inputs import as_text
 
 
 def label_of(name: str, unit: str, tooltip: str) -> str:
-    """A knob's label as HTML: its name in words, the unit in small print unless the name ends with it, help on hover.
+    """Return a knob's label as HTML: its name in words, the unit in small print unless the name ends with it, help on
+    hover.
 
     ipywidgets gives a text box with a description no tooltip at all, and lets no ``<small>`` through.
     """
@@ -27,7 +28,7 @@ def label_of(name: str, unit: str, tooltip: str) -> str:
 
 
 def path_class(path: str) -> str:
-    """CSS class of the row of the knob at ``path``: the page finds rows by it (``pathOf`` in page.js).
+    """Return CSS class of the row of the knob at ``path``: the page finds rows by it (``pathOf`` in page.js).
 
     Example:
         >>> path_class("optimizer.lr")
@@ -37,7 +38,7 @@ def path_class(path: str) -> str:
 
 
 def help_of(path: str, info: FieldInfo, default: Any) -> str:
-    """Two lines: what the knob does; its path, what is legal and what it is by default."""
+    """Return two lines: what the knob does; its path, what is legal and what it is by default."""
     extra: Any = info.json_schema_extra or {}
     facts = [legal(info)]
     if unit := extra.get("unit"):
@@ -48,14 +49,16 @@ def help_of(path: str, info: FieldInfo, default: Any) -> str:
 
 
 def legal(info: FieldInfo) -> str:
-    """The declared bounds in signs (``> 0 and ≤ 1``); empty when there are none."""
+    """Return the declared bounds in signs (``> 0 and ≤ 1``); empty when there are none."""
     found = [legal_bounds(bounds_of(info)).replace(">=", "≥").replace("<=", "≤")]
     found += [f"a multiple of {item.multiple_of:g}" for item in info.metadata if hasattr(item, "multiple_of")]
     return " and ".join(filter(None, found))
 
 
 def value_text(value: Any, most: int = 60) -> str:
-    """A JSON value in few words: a choice as its kind and knobs, numbers as short as they read back, long text cut."""
+    """Return a JSON value in few words: a choice as its kind and knobs, numbers as short as they read back, long text
+    cut.
+    """
     if value is None:
         return "none"
     if isinstance(value, bool):

@@ -52,7 +52,9 @@ class CardPanel(SidePanel):
 
 
 def card_html(choice: type[Choice]) -> str:
-    """The card as HTML, its pictures inside; raw HTML in it is escaped, since other packages may bring their own."""
+    """Return the card as HTML, its pictures inside; raw HTML in it is escaped, since other packages may bring their
+    own.
+    """
     if not (card := choice.card_path()).is_file():
         return f"<pre>{html.escape(choice.card())}</pre>"
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -65,7 +67,9 @@ def card_html(choice: type[Choice]) -> str:
 
 
 def _with_picture(token: Token, folder: Path) -> Token:
-    """An image of the card's own folder as data, since the page cannot reach that folder; any other as its words."""
+    """Return an image of the card's own folder as data, since the page cannot reach that folder; any other as its
+    words.
+    """
     if token.type != "image":
         return token
     name = unquote(str(token.attrs["src"]))

@@ -21,7 +21,7 @@ LONGEST = 200_000
 
 
 def as_python(fields: Mapping[str, Any], base: Mapping[str, Any], preset: str | None) -> str:
-    """Python that builds a recipe from a preset, or from the defaults when it came from none.
+    """Return Python that builds a recipe from a preset, or from the defaults when it came from none.
 
     Args:
         base: the fields of ``preset``; not used without one.
@@ -31,7 +31,7 @@ def as_python(fields: Mapping[str, Any], base: Mapping[str, Any], preset: str | 
 
 
 def as_json(fields: Mapping[str, Any]) -> str:
-    """The text of a run's ``recipe.json``."""
+    """Return the text of a run's ``recipe.json``."""
     return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -55,5 +55,5 @@ def read_json(text: str) -> Recipe:
 
 
 def as_html(recipe: Recipe | None) -> str:
-    """The choices of a recipe as a table, for where nothing can be edited; None for one that cannot run."""
+    """Return the choices of a recipe as a table, for where nothing can be edited; None for one that cannot run."""
     return recipe._repr_html_() if recipe else "<p>The recipe that was composed cannot run as it is.</p>"

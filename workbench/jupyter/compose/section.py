@@ -71,7 +71,7 @@ class Section:
         toggled: Callable[[bool], None] = lambda _on: None,
         preview: ObjectivePreview | None = None,
     ) -> Section:
-        """The section of one axis: the drop-down moves up into the heading, a preview stands under the knobs."""
+        """Return the section of one axis: the drop-down moves up into the heading, a preview stands under the knobs."""
         # The row keeps its body and the error line; the picker has one place on the page only.
         knob.widget.children = tuple(child for child in knob.widget.children if child is not knob.picker)
         body = knob.widget if preview is None else light(ipywidgets.VBox, [knob.widget, preview])

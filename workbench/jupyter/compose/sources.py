@@ -30,7 +30,7 @@ def default_recipe() -> Recipe:
 
 
 def run_sources(runs_dir: str | Path | None = None, rows: Iterable[Mapping[str, Any]] = ()) -> list[tuple[str, str]]:
-    """``(source, words)`` of every run in the folder, newest first, at most :data:`LISTED`.
+    """Return ``(source, words)`` of every run in the folder, newest first, at most :data:`LISTED`.
 
     The folder is listed and no file in it is opened: an id holds the time, the name and the recipe's hash.
 
@@ -43,7 +43,7 @@ def run_sources(runs_dir: str | Path | None = None, rows: Iterable[Mapping[str, 
 
 
 def _told(run_id: str, row: Mapping[str, Any] | None) -> str:
-    """A run's label; of one that has not finished, how far it came."""
+    """Return a run's label; of one that has not finished, how far it came."""
     if row is None:
         return run_label(run_id)
     _, *when = run_label(run_id).split(" · ")
@@ -52,7 +52,7 @@ def _told(run_id: str, row: Mapping[str, Any] | None) -> str:
 
 
 def run_label(run_id: str) -> str:
-    """A run id as people read it: name first, so that typing its beginning finds it in a drop-down.
+    """Return a run id as people read it: name first, so that typing its beginning finds it in a drop-down.
 
     Example:
         >>> run_label("20260131-081500-bert-tiny-0a1b2c-3d4e")
@@ -69,7 +69,7 @@ def run_label(run_id: str) -> str:
 
 
 def recipe_of(source: str, runs_dir: str | Path | None = None) -> Recipe:
-    """The recipe of a preset or of a run; that of a run by the name that the run has now.
+    """Return the recipe of a preset or of a run; that of a run by the name that the run has now.
 
     Raises:
         RecipeError: no such preset; or the run's ``recipe.json`` is missing, damaged, of a newer version,
@@ -87,7 +87,7 @@ def recipe_of(source: str, runs_dir: str | Path | None = None) -> Recipe:
 
 
 def preset_of(recipe: Recipe) -> str | None:
-    """The preset that a recipe is, with nothing changed; None for any other."""
+    """Return the preset that a recipe is, with nothing changed; None for any other."""
     name = recipe.name.replace("-", "_")
     return name if name in presets.names() and presets.get(name) == recipe else None
 

@@ -25,7 +25,7 @@ class TextError(RecipeError):
 
 
 def placed(error: RecipeError, node: ast.AST | None) -> list[TextProblem]:
-    """Each line of a recipe's complaint, with the line of the text that its path leads to."""
+    """Return each line of a recipe's complaint, with the line of the text that its path leads to."""
     found = []
     for complaint in str(error).splitlines():
         path, separator, _ = complaint.partition(": ")

@@ -104,6 +104,6 @@ def news_since(tracks: Sequence[Track], since: str, extra: frozenset[str] = froz
 
 
 def _question(tracks: Sequence[Track], extra: frozenset[str]) -> str:
-    """Deltas name runs and columns by number, so they make sense only for the same runs and columns."""
+    """Return deltas name runs and columns by number, so they make sense only for the same runs and columns."""
     subject = "\n".join([*(str(track.folder.path) for track in tracks), "", *sorted(extra)])
     return f"{zlib.crc32(subject.encode('utf-8', 'surrogatepass')):08x}"

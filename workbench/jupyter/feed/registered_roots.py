@@ -60,7 +60,7 @@ def registered(notes: Path, key: str) -> Path | None:
 
 
 def all_registered(notes: Path) -> dict[str, Path]:
-    """Every runs folder that was written down, by its key; some may be gone."""
+    """Return every runs folder that was written down, by its key; some may be gone."""
     try:
         keys = sorted(entry.name for entry in os.scandir(notes))
     except OSError:

@@ -149,11 +149,12 @@ class Track:
         return f"{version}.1" if self.loading else version
 
     def names(self, extra: frozenset[str] = frozenset()) -> list[str]:
-        """Scalars to send: the core, scheduled knobs, and those a page asked for."""
+        """Return scalars to send: the core, scheduled knobs, and those a page asked for."""
         return [name for name in self.columns.names if name in CORE or "." in name or name in extra]
 
     def drawn(self, name: str, choose: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> tuple[np.ndarray, int]:
-        """Rows that draw a scalar of the whole run, and how many have it; chosen again only when rows were added.
+        """Return rows that draw a scalar of the whole run, and how many have it; chosen again only when rows were
+        added.
 
         Args:
             name: of the scalar. choose: takes all steps and values, gives rows; always the same function.
@@ -250,7 +251,7 @@ class Track:
         return self._steering
 
     def _seconds_before(self) -> float:
-        """Seconds of training that a fork has from the run it goes on from."""
+        """Return seconds of training that a fork has from the run it goes on from."""
         if self._changed("origin"):
             origin = origin_of(self.folder)
             self._before = origin.seconds if origin else 0.0

@@ -62,7 +62,7 @@ def snapshot(
     steering: bool = True,
     names: Sequence[str] = (),
 ) -> tuple[dict[str, Any], bytes]:
-    """Everything a page needs to draw all runs.
+    """Return everything a page needs to draw all runs.
 
     Args:
         tracks: the runs.
@@ -180,7 +180,9 @@ def update(
 
 
 def sealed(header: dict[str, Any], block: bytes) -> bytes:
-    """Header and block as one piece, for a widget trait: length of the header (u4), the header, padding, the block."""
+    """Return header and block as one piece, for a widget trait: length of the header (u4), the header, padding, the
+    block.
+    """
     # NaN is no JSON to the page: better an error here that can be found than a widget that stays blank there.
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
     # Spaces, which JSON ignores, so that the block behind is aligned.
@@ -208,7 +210,7 @@ def saved_snapshot(tracks: list[Track], limit: int = SNAPSHOT_BYTES) -> bytes:
 
 
 def names_of(tracks: Sequence[Track]) -> list[str]:
-    """Names of runs, those of one name told apart; recipes are read only where there are such."""
+    """Return names of runs, those of one name told apart; recipes are read only where there are such."""
     names = [track.name for track in tracks]
     return names if len(set(names)) == len(names) else titles([track.folder for track in tracks])
 

@@ -62,5 +62,5 @@ class Forking:
         return [Problem(path, "a fork cannot change it: it belongs to the checkpoint") for path in refused]
 
     def ahead(self, recipe: Recipe | None) -> Recipe | None:
-        """The part of a recipe that is still to be trained: all of it, but for a fork."""
+        """Return the part of a recipe that is still to be trained: all of it, but for a fork."""
         return self.point.rest(recipe) if self.point and recipe else recipe

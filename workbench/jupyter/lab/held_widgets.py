@@ -11,7 +11,7 @@ _OURS = "workbench.jupyter."
 
 
 def held_widgets(widget: ipywidgets.Widget) -> Iterator[ipywidgets.Widget]:
-    """A widget and all that it shows or keeps aside (forms of closed sections), with their layouts and styles."""
+    """Yield a widget and all that it shows or keeps aside (forms of closed sections), with their layouts and styles."""
     todo: list[Any] = [widget]
     seen: set[int] = set()
     while todo:

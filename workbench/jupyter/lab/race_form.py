@@ -144,7 +144,7 @@ class RaceForm(SourcePicker):
 
 
 def on_text_of(recipe: Recipe, other: Recipe) -> Recipe:
-    """A recipe with its own rows and tokenizer, trained and scored on the text of another one."""
+    """Return a recipe with its own rows and tokenizer, trained and scored on the text of another one."""
     data = other.data
     source = {name: getattr(data, name) for name in type(data).model_fields if name not in Data.model_fields}
     return recipe.with_(data={"kind": data.kind, "heldout_fraction": data.heldout_fraction, **source})
@@ -170,14 +170,16 @@ def _arms(composed: str, called: str) -> tuple[str, str]:
 
 
 def _changed(composed: Recipe, baseline: Recipe) -> dict[str, tuple[Any, Any]]:
-    """Knobs that both have with other values, what matters most first; what a choice alone has, its name says."""
+    """Return knobs that both have with other values, what matters most first; what a choice alone has, its name
+    says.
+    """
     both = {path: values for path, values in composed.diff(baseline).items()
             if None not in values and not path.startswith(_NOT_RACED)}  # fmt: skip
     return dict(sorted(both.items(), key=lambda item: _weight(item[0])))
 
 
 def _weight(path: str) -> int:
-    """Choices of an axis first, then the rate and its schedule; of the rest nothing is known."""
+    """Return choices of an axis first, then the rate and its schedule; of the rest nothing is known."""
     _, *names = path.split(".")
     ranked = (names == ["kind"], names[:1] == ["lr"], names[:1] == ["schedule"])
     return ranked.index(True) if True in ranked else len(ranked)

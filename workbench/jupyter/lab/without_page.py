@@ -13,7 +13,7 @@ _NEEDS_A_PAGE = "The Lab's forms, forecast and live curves need a page: run this
 
 
 def text_of(recipe: Recipe, runs_dir: str | Path | None) -> dict[str, str]:
-    """The recipe that the Lab begins with and the runs, as HTML and as text."""
+    """Return the recipe that the Lab begins with and the runs, as HTML and as text."""
     found = run_list.runs(runs_dir)
     begins = f"It begins with the recipe {recipe.name}."
     page = f"<p>{_NEEDS_A_PAGE} {html.escape(begins)}</p>{found._repr_html_()}"

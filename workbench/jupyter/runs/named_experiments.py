@@ -58,7 +58,7 @@ class Briefs:
         self._known: dict[str, _Said] = {}
 
     def of(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-        """Their words by :func:`name_of`; of those alone that are there.
+        """Return their words by :func:`name_of`; of those alone that are there.
 
         Args:
             rows: of a listing (:mod:`workbench.client.summary`).

@@ -32,7 +32,7 @@ class AllRuns:
         self._lock = threading.Lock()
 
     def look(self, most: int = MOST) -> dict[str, Any]:
-        """Runs that train, then those that wait, then those that have ended, each newest first. Reads files.
+        """Return runs that train, then those that wait, then those that have ended, each newest first. Reads files.
 
         Args:
             most: of them all. Of each folder, what trains or waits and :data:`workbench.client.listing.MOST`

@@ -50,7 +50,7 @@ class Places:
 
     @classmethod
     def of_server(cls, root_dir: str) -> Places:
-        """``$WORKBENCH_RUNS``, else ``runs`` in the server's root folder; notes in Jupyter's runtime folder."""
+        """Return ``$WORKBENCH_RUNS``, else ``runs`` in the server's root folder; notes in Jupyter's runtime folder."""
         here = Path(root_dir, os.environ.get(RUNS_VARIABLE) or "runs").expanduser().absolute()
         return cls(here, Path(jupyter_runtime_dir(), NOTES), Path(root_dir).expanduser().absolute())
 
@@ -83,7 +83,7 @@ class Places:
         return found
 
     def run_ids(self, place: str) -> list[str]:
-        """Ids of a place's runs, newest first."""
+        """Return ids of a place's runs, newest first."""
         return sorted(run_ids(self.root(place)), key=by_time, reverse=True)
 
     def folder(self, place: str, run: str) -> RunFolder:

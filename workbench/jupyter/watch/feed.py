@@ -138,7 +138,7 @@ class Feed:
             self._rest(started)
 
     def _round(self, started: float) -> bool:
-        """One look at all runs; True when the thread has nothing left to do."""
+        """Return one look at all runs; True when the thread has nothing left to do."""
         self._change()
         # A poll reads the status before the streams, so a final status means that the last word was read too.
         for track in self.tracks:

@@ -337,7 +337,7 @@ def _is_span(span: Any) -> bool:
 
 
 def _served(runs: Sequence[Run]) -> list[str]:
-    """``<place>/<run id>`` of each run, by which a page asks the server while this kernel cannot answer."""
+    """Return ``<place>/<run id>`` of each run, by which a page asks the server while this kernel cannot answer."""
     places = [(place_of(run.folder.path.parent), run.id) for run in runs]
     return [f"{place}/{run_id}" for place, run_id in places if place]
 

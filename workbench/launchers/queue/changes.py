@@ -87,7 +87,7 @@ def waiting_ticket(tickets: Sequence[Ticket], run: str) -> Ticket:
 
 
 def _meant(run: str, tickets: Sequence[Ticket]) -> tuple[list[Ticket], str]:
-    """Tickets that a user may mean by what was typed, and what that is to them."""
+    """Return tickets that a user may mean by what was typed, and what that is to them."""
     path = str(Path(run).expanduser().absolute())
     found = [ticket for ticket in tickets if ticket.folder == path or (run and ticket.run.id.startswith(run))]
     if found:

@@ -45,7 +45,7 @@ def entered(ticket: Ticket, tickets: Sequence[Ticket]) -> Ticket:
 
 
 def cores_for(ticket: Ticket, settings: QueueSettings) -> int:
-    """Cores that there are for a ticket, by the setting or else by the process that entered it.
+    """Return cores that there are for a ticket, by the setting or else by the process that entered it.
 
     Not by the process that looks: one that is bound to a core would let runs of others wait.
     """

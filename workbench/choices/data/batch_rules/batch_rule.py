@@ -21,7 +21,7 @@ class BatchRule(Choice):
     )
 
     def rows(self, scheduled: int, adapted: float | None) -> float:
-        """Rows of the coming step, not yet rounded to whole micro-batches.
+        """Return rows of the coming step, not yet rounded to whole micro-batches.
 
         Args:
             scheduled: what ``data.batch_size`` says at this point of the run.
@@ -34,11 +34,13 @@ class BatchRule(Choice):
         return False
 
     def adapt(self, rows: float, cosine: float) -> float:
-        """Rows from the next step on, where a step of ``rows`` rows had halves whose gradients have this cosine."""
+        """Return rows from the next step on, where a step of ``rows`` rows had halves whose gradients have this
+        cosine.
+        """
         return rows
 
     def rate_factor(self, rows: int, reference: int) -> float:
-        """Factor of the learning rate for a batch of ``rows`` rows where it was set for ``reference`` rows.
+        """Return factor of the learning rate for a batch of ``rows`` rows where it was set for ``reference`` rows.
 
         Example:
             >>> from workbench.choices.data.batch_rules import AsScheduled
@@ -50,7 +52,7 @@ class BatchRule(Choice):
 
 
 def scaled_rate(rate: float, tuned_rows: int, rows: int, scaling: Literal["none", "sqrt", "linear"] = "sqrt") -> float:
-    """A learning rate brought from the batch it was tuned at to the batch in use: rate (rows / tuned_rows)^a.
+    """Return a learning rate brought from the batch it was tuned at to the batch in use: rate (rows / tuned_rows)^a.
 
     Args:
         tuned_rows: rows of the batch it was tuned at.

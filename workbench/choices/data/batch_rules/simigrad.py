@@ -38,12 +38,14 @@ class SimiGrad(BatchRule):
         return step % self.every == 0
 
     def adapt(self, rows: float, cosine: float) -> float:
-        """Rows from the next step on; not rounded, so that small batches can grow by less than a row at a time."""
+        """Return rows from the next step on; not rounded, so that small batches can grow by less than a row at a
+        time.
+        """
         factor = self.grow if cosine < self.target else self.shrink
         return min(float(self.highest), max(float(self.lowest), rows * factor))
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """A batch that is scheduled as well, begins out of bounds, or cannot be cut into equal halves."""
+        """Refuse a batch that is scheduled as well, begins out of bounds, or cannot be cut into equal halves."""
         path, start, micro = "data.batch_rule", recipe.data.batch_size, recipe.execution.micro_batch_size
         if isinstance(start, Schedule):
             yield Problem(

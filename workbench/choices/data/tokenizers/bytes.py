@@ -16,7 +16,7 @@ class ByteTokenizer(TokenizerChoice):
     kind: Literal["bytes"] = "bytes"
 
     def key(self, sources: dict[str, Any]) -> dict[str, Any]:
-        """Its name: the corpus plays no part."""
+        """Return its name: the corpus plays no part."""
         return self.model_dump(mode="json")
 
     def asked_size(self) -> int:

@@ -37,11 +37,11 @@ class CharacterTokenizer(TokenizerChoice):
         return self
 
     def key(self, sources: dict[str, Any]) -> dict[str, Any]:
-        """Its knobs and the corpus."""
+        """Return its knobs and the corpus."""
         return {**self.model_dump(mode="json"), "corpus": sources}
 
     def asked_size(self) -> int:
-        """The vocabulary size asked for; a text of fewer characters fills less of it."""
+        """Return the vocabulary size asked for; a text of fewer characters fills less of it."""
         return self.vocabulary_size
 
     def make(self, documents: Iterator[str], target: Path) -> dict[str, str]:

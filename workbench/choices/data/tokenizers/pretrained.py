@@ -37,7 +37,7 @@ class PretrainedTokenizer(TokenizerChoice):
     )
 
     def problems_here(self) -> Iterator[Problem]:
-        """A local path that leads to no tokenizer: only the Hub knows which names there are."""
+        """Refuse a local path that leads to no tokenizer: only the Hub knows which names there are."""
         path = local_path(self.name)
         if path is not None and (why := _not_a_tokenizer(path)):
             yield Problem("name", f"'{self.name}' {why}; {_WAY_OUT}")
@@ -48,7 +48,7 @@ class PretrainedTokenizer(TokenizerChoice):
         return {} if path is None else {"name": str(path)}
 
     def key(self, sources: dict[str, Any]) -> dict[str, Any]:
-        """The name, and for local files their content; the corpus plays no part."""
+        """Return the name, and for local files their content; the corpus plays no part."""
         local, path = self._local_file(), Path(self.name).expanduser()
         older = {each for form in _OLDER_FILES for each in path.glob(form) if each.is_file()}
         files = [local] if local else sorted(older)

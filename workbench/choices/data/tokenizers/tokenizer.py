@@ -33,7 +33,7 @@ class TokenizerChoice(Choice):
         yield from ()
 
     def asked_size(self) -> int:
-        """Ids the recipe asks for at least (0: as many as the tokenizer has)."""
+        """Return ids the recipe asks for at least (0: as many as the tokenizer has)."""
         return 0
 
     def make(self, documents: Iterator[str], target: Path) -> dict[str, str]:

@@ -53,13 +53,13 @@ class TrainedTokenizer(TokenizerChoice):
         return self
 
     def key(self, sources: dict[str, Any]) -> dict[str, Any]:
-        """Its knobs, the corpus and the version of the library that trains it."""
+        """Return its knobs, the corpus and the version of the library that trains it."""
         import tokenizers
 
         return {**self.model_dump(mode="json"), "library": tokenizers.__version__, "corpus": sources}
 
     def asked_size(self) -> int:
-        """The vocabulary size asked for; a small corpus may fill less of it."""
+        """Return the vocabulary size asked for; a small corpus may fill less of it."""
         return self.vocabulary_size
 
     def make(self, documents: Iterator[str], target: Path) -> dict[str, str]:
@@ -85,7 +85,7 @@ class TrainedTokenizer(TokenizerChoice):
 
 
 def spread_sample(documents: Iterator[str], count: int, characters: int) -> list[str]:
-    """An evenly spread sample of a stream of unknown length, in order, in bounded memory.
+    """Return an evenly spread sample of a stream of unknown length, in order, in bounded memory.
 
     Every k-th document is kept; k doubles, and every second kept document goes, whenever the sample is too large.
 
@@ -110,7 +110,7 @@ def spread_sample(documents: Iterator[str], count: int, characters: int) -> list
 
 
 def _wordpiece(choice: TrainedTokenizer, sample: list[str]) -> Tokenizer:
-    """Pieces learned by merging, with the start of a word marked as a letter of its own.
+    """Return pieces learned by merging, with the start of a word marked as a letter of its own.
 
     Not the library's WordPieceTrainer: it numbers continuations in the order of a randomly seeded hash table, breaks
     ties by those numbers, and so gives another vocabulary every time (tokenizers 0.23). Its byte-pair trainer does not.

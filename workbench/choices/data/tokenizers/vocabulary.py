@@ -75,7 +75,7 @@ def frame_documents(tokenizer: Tokenizer) -> None:
 
 
 def vocabulary_of(tokenizer: Tokenizer, requested: int = 0, declared: Mapping[str, str] = EMPTY) -> Vocabulary:
-    """The vocabulary of a completed tokenizer.
+    """Return the vocabulary of a completed tokenizer.
 
     Args:
         requested: ids that the recipe asks for; the size never falls below it, so that the shape does not depend on

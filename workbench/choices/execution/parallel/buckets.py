@@ -142,7 +142,7 @@ def ring(ranks: Ranks) -> float:
 
 
 def in_buckets(weights: Sequence[Tensor], most: int) -> Iterator[list[Tensor]]:
-    """Weights in their order, cut where a bucket is full or the next one is of another type or device."""
+    """Yield weights in their order, cut where a bucket is full or the next one is of another type or device."""
     bucket: list[Tensor] = []
     for weight in weights:
         full = sum(each.nbytes for each in bucket) + weight.nbytes > most

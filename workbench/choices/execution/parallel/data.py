@@ -45,7 +45,7 @@ class DataParallel(Parallel):
         return Buckets(ranks, size, rounded(ranks, torch.float16 if self.compression == "fp16" else torch.bfloat16))
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """PowerSGD's memory of what it left out is by bucket, whose weights must be the same in every step."""
+        """Refuse PowerSGD where a step's weights change: it remembers what it left out by bucket."""
         if self.compression == "powersgd" and not isinstance(recipe.depth, Full):
             yield Problem(
                 "execution.parallel.compression",
