@@ -339,6 +339,31 @@ def test_resume_where_columns_do_not_all_see_the_same(tiny: Recipe, live: Live, 
     assert found[0][-1]["scores"][score]["unit"] == "nats"
 
 
+_LINE = {"kind": "linear", "start": 0.9, "end": 0.1}
+OBJECTIVES: list[dict[str, Any]] = [
+    {"kind": "causal", "further_tokens": 3, "further_weight": _LINE},
+    {"kind": "causal", "sampled_words": 16},
+    {"kind": "masked", "selection": "whole_word", "mask_rate": {"kind": "linear", "start": 0.3, "end": 0.15}},
+    {"kind": "masked", "selection": "ngram", "sampled_words": 16},
+    {"kind": "hybrid", "causal_share": _LINE},
+    {"kind": "replaced_token", "embeddings": "separate", "main_weight": {"kind": "linear", "start": 50, "end": 10}},
+    {"kind": "meta_controller", "choices": 5},
+    {"kind": "masked_permuted", "selection": "span"},
+    {"kind": "diffusion"},
+]
+
+
+@pytest.mark.parametrize("objective", quick_ones(OBJECTIVES, OBJECTIVES[0]), ids=lambda each: " ".join(map(str, each)))
+def test_an_objective_with_its_options_resumes_bit_for_bit(tiny: Recipe, live: Live, objective: dict[str, Any]) -> None:
+    recipe = tiny.with_(objective=objective, budget="6 steps")
+    whole, parts = live(recipe), live(recipe)
+    straight = train(whole)
+    assert train(parts, stop_at=3).step == 3
+    assert_same(straight, train(parts, resume=True))
+    found = [read_evaluations(run.folder)["points"] for run in (whole, parts)]
+    assert [point["scores"] for point in found[0]] == [point["scores"] for point in found[1]]
+
+
 @pytest.mark.parametrize("objective", quick_ones(["masked", "diffusion"], "masked"))
 def test_notes_of_rare_words_resume_bit_for_bit(tiny: Recipe, live: Live, objective: str) -> None:
     """With two micro-batches a step and layers that are dropped; notes are in the checkpoint."""
