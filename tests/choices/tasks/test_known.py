@@ -61,6 +61,7 @@ def test_what_is_not_there_is_one_error(tmp_path: Path, monkeypatch: pytest.Monk
     wrong = [
         ((path,), {}, "say which columns hold one text, or two, and the label.*it has: review, stars"),
         ((path,), {"text": "text", "label": "stars"}, "has no column 'text'; it has: review, stars"),
+        (("reviews.csv",), {}, "there is no file 'reviews.csv'"),
         (("boolk", tmp_path), {}, "did you mean 'boolq'"),
         (("boolq",), {}, r"where are the files of 'boolq'\? Give their folder"),
         (("boolq", tmp_path), {}, f"no files of 'boolq' in {tmp_path}"),

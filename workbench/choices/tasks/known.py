@@ -86,6 +86,8 @@ def find_task(
     asked = (text,) if isinstance(text, str) and text else tuple(text)
     if Path(task).expanduser().is_file():
         return _own(Path(task).expanduser().absolute(), asked, label, form)
+    if is_task_file(Path(task)):
+        raise DataError(f"task: there is no file '{task}'")
     name = _plain(str(task))
     found = {_plain(each): each for each in TASKS}.get(name)
     if found is None:
