@@ -38,7 +38,7 @@ def test_a_room_is_seen_and_an_entry_is_opened_and_launched(
     page.locator(".lab-whole").evaluate("lab => lab.scrollIntoView()")
     page.get_by_role("tab", name="Board", exact=True).click()
     board = page.get_by_role("tabpanel", name="Board", exact=True)
-    owners = board.get_by_role("region", name="runs by owner")
+    owners = board.get_by_role("region", name="owners and their runs")
     expect(owners.get_by_role("row", name="ada")).to_contain_text("finished")
     expect(board.get_by_role("region", name="lesson did_it_learn")).to_contain_text("A → B, wrong")
     # Of another process: it comes by itself.

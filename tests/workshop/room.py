@@ -116,7 +116,7 @@ def _pages(server: Server, patience: float) -> Iterator[None]:
                 shown.set()
                 over.wait()
                 for page in pages:
-                    page.get_by_role("region", name="runs by owner", exact=True).wait_for()
+                    page.get_by_role("region", name="owners and their runs").wait_for()
         except Exception as error:
             failed.append(error)
             shown.set()

@@ -1,4 +1,4 @@
-/* sources sha256:584af4ba2833a0378d33a4d2edb4766d964dbddd4b290037c76d0a2b38751e79
+/* sources sha256:ff9df4bf031978a06fac804d8d5a8983c181901cef0608bb19a2a6108d79542c
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

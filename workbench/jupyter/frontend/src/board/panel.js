@@ -138,7 +138,7 @@ export class BoardPanel {
       return [head, ...others.map((run) => ["", ...runCells(run), "", ""]), ...(more ? [["", `${more} more in the list of runs`, "", "", "", "", ""]] : [])];
     });
     if (!rows.length) return [];
-    const shown = table("runs by owner", [["owner"], ["run"], ["state"], ["done"], ["held-out loss", "num"], ["best", "num"], ["all runs"]], rows);
+    const shown = table("owners and their runs", [["owner"], ["run"], ["state"], ["done"], ["held-out loss", "num"], ["best", "num"], ["all runs"]], rows);
     return [section("Runs by owner", "the run under way, else the newest; a name with a mark unfolds all; losses in nats per token", shown)];
   }
 
