@@ -48,7 +48,7 @@ class Child:
     def ask(self, message: dict[str, Any]) -> dict[str, Any]:
         self._of.together.wait(10)
         self._of.asked.append(message["recipe"]["seed"])
-        return {"loss": 5.0 + message["recipe"]["seed"] / 100, "cpu_seconds": 1.0, "way": self._way}
+        return {"loss": 5.0 + message["recipe"]["seed"] / 100, "steps": 20, "cpu_seconds": 1.0, "way": self._way}
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ def test_runs_are_kept_and_not_repeated(learnable: list[str], tmp_path: Path, mo
 
     def ask(message: dict[str, Any]) -> dict[str, Any]:
         asked.append(message["recipe"]["optimizer"]["lr"])
-        return {"loss": 5.0 + abs(math.log2(asked[-1] / 1e-3)), "steps": 3, "wall_seconds": 1.0}
+        return {"loss": 5.0 + abs(math.log2(asked[-1] / 1e-3)), "steps": 3, "cpu_seconds": 1.0}
 
     child = contextlib.nullcontext(SimpleNamespace(ready={"unigram_entropy": 6.0}, ask=ask))
     monkeypatch.setattr(bench, "Contender", lambda *_: child)

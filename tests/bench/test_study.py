@@ -148,7 +148,7 @@ def test_a_process_that_finds_nothing_in_a_cache_compiles(
 
         def ask(self, message: dict[str, Any]) -> dict[str, Any]:
             asked.append((Recipe(**message["recipe"]), self.folder))
-            return {"compile_seconds": 7.5}
+            return {"loss": 5.0, "steps": 20, "cpu_seconds": 1.0, "compile_seconds": 7.5}
 
     monkeypatch.setattr(study, "Contender", Child)
     results = ResultsFile(tmp_path / "study.json", "study")

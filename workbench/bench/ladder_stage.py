@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.bench.contender import Contender, note
-from workbench.bench.presets import nats_of, seconds_of
+from workbench.bench.contender import Contender
+from workbench.bench.presets import trained
 from workbench.bench.result import ResultsFile
 from workbench.recipes.recipe import Recipe
 
@@ -63,13 +64,12 @@ class Stage:
         new = [(key, arm, recipe) for key, arm, recipe in named if self._results.known(key, recipe) is None]
         for first in range(0, len(new), self._at_once):
             some = new[first : first + self._at_once]
-            children = self._started([arm for _, arm, _ in some])
+            keys, arms, recipes = zip(*some, strict=True)
+            children = self._started(arms)
             with ThreadPoolExecutor(len(some)) as pool:
-                answers = pool.map(lambda child, each: child.ask({"recipe": each[2].to_dict()}), children, some)
-                for child, (key, _, recipe), run in zip(children, some, answers, strict=True):
-                    self._results.put(**child.ready)
-                    self._results.add(key, recipe, run)
-                    note(f"{key}: {nats_of(run):.4f} nats, {seconds_of(run):.1f} s")
+                asks = [child.ask for child in children]
+                list(pool.map(trained, keys, recipes, itertools.repeat(self._results), asks))
+            self._results.put(**children[0].ready)
         runs = [self._results.known(key, recipe) for key, _, recipe in named]
         # All processes of an arm train in the way that the first of them found to be the fastest.
         ways = {_child(arm): run.get("way") for (arm, _), run in zip(work, runs, strict=True) if run}

@@ -105,18 +105,22 @@ def _warmup(recipe: Recipe) -> float | None:
     return found
 
 
+def trained(
+    key: str, recipe: Recipe, results: ResultsFile, ask: Callable[[dict[str, Any]], dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the outcome of a whole run: as the results have it, else trained by a child, which ``ask`` asks."""
+    run = results.known(key, recipe)
+    if run is None:
+        run = {"budget": str(recipe.budget), **ask({"recipe": recipe.to_dict()})}
+        results.add(key, recipe, run)
+        note(f"{key}: {nats_of(run):.4f} nats, {run['steps']} steps, {seconds_of(run):.1f} s")
+    return run
+
+
 def trained_losses(name: str, results: ResultsFile, child: Contender, recipes: Sequence[Recipe]) -> list[float]:
-    """Return held-out nats at the end of each recipe's budget, trained by a child unless the results have it."""
-    runs = []
-    for recipe in recipes:
-        key = f"{name}/lr={recipe.optimizer.lr:g}/warmup={_warmup(recipe)}"
-        run = results.known(key, recipe)
-        if run is None:
-            run = {"budget": str(recipe.budget), **child.ask({"recipe": recipe.to_dict()})}
-            results.add(key, recipe, run)
-            note(f"{key}: {nats_of(run):.4f} ({run['steps']} steps, {run['wall_seconds']:.0f} s)")
-        runs.append(run)
-    return [nats_of(run) for run in runs]
+    """Return held-out nats at the end of each recipe's budget."""
+    keys = [f"{name}/lr={recipe.optimizer.lr:g}/warmup={_warmup(recipe)}" for recipe in recipes]
+    return [nats_of(trained(key, recipe, results, child.ask)) for key, recipe in zip(keys, recipes, strict=True)]
 
 
 def nats_of(run: Mapping[str, Any]) -> float:

@@ -21,7 +21,7 @@ from typing import Any
 from workbench.base.errors import RunError, TargetMissed, WorkbenchError, check_known
 from workbench.base.files import write_bytes
 from workbench.bench.contender import Contender, note
-from workbench.bench.presets import TUNING_SEED, WORKER, sweep, trained_losses
+from workbench.bench.presets import TUNING_SEED, WORKER, sweep, trained, trained_losses
 from workbench.bench.result import ResultsFile, context, definition
 from workbench.bench.study_page import page, rows, with_compilation
 from workbench.bench.study_tracks import BASELINE, TRACKS, Track, arms_of
@@ -69,15 +69,14 @@ def tuned(
 def compile_cold(key: str, recipe: Recipe, results: ResultsFile) -> float:
     """Return seconds that compiling a recipe takes, all stages of it, by a process that finds nothing in a cache."""
     short = recipe.with_(budget=_SHORTEST)
-    run = results.known(key := f"{key}/compilation", short)
-    if run is None:
+
+    def ask(message: dict[str, Any]) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             setting = {"name": key, "recipe": short.to_dict()}
             with Contender(WORKER, setting, {"TORCHINDUCTOR_CACHE_DIR": folder}) as child:
-                run = child.ask({"recipe": short.to_dict()})
-        results.add(key, short, run)
-        note(f"{key}: {run['compile_seconds']:.0f} s")
-    return float(run["compile_seconds"])
+                return child.ask(message)
+
+    return float(trained(f"{key}/compilation", short, results, ask)["compile_seconds"])
 
 
 def warm_starts(
