@@ -14,6 +14,5 @@ RATES = Rates(
         kind: OptimizerRates(matrix=((128.0, 1e-9), (384.0, 1e-9)), embedding=1e-9, vector=1e-6)
         for kind in registry("optimizer")
     },
-    page=1e-10,
     memory_bytes=8 << 30,
 )

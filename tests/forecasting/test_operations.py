@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from workbench.forecasting.operations import Operation, described, fresh_bytes
+from workbench.forecasting.operations import Operation, described
 
 PRODUCT = Operation("mm", "mm 32 nn", "product", 1, 8, 4, 2, 100)
 ADD = Operation("add", "add 32>32", "other", 0, 0, 0, 0, 64)
@@ -31,9 +31,3 @@ def test_sizes_are_what_time_is_a_sum_over() -> None:
     assert PRODUCT.sizes == (1.0, 128.0, 32.0, 8.0, 16.0)
     assert PRODUCT.flops == 128
     assert ADD.sizes == (1.0, 64.0)
-
-
-def test_what_works_in_place_asks_for_no_memory() -> None:
-    x = torch.zeros(4, 6)
-    assert fresh_bytes("add", [x]) == 96
-    assert fresh_bytes("add_", [x]) == 0

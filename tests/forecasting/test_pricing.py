@@ -9,16 +9,7 @@ import pytest
 from tests.forecasting.machine_rates import RATES
 from workbench.choices.depth.plan import LayerPlan
 from workbench.forecasting.operations import Operation, Part, Trace
-from workbench.forecasting.pricing import (
-    CALL_SECONDS,
-    FUSED_SHARE,
-    MAPPED_BYTES,
-    Price,
-    Prices,
-    Seconds,
-    micro_batch_seconds,
-    priced,
-)
+from workbench.forecasting.pricing import CALL_SECONDS, FUSED_SHARE, Price, Prices, Seconds, micro_batch_seconds, priced
 
 PRODUCT = Operation("mm", "mm 32 nn", "product", 1, 100, 100, 50, 4000)
 ADD = Operation("add", "add 32>32", "other", 0, 0, 0, 0, 10_000)
@@ -51,15 +42,6 @@ def test_compiled_operations_cost_a_share_of_their_work_and_no_calls() -> None:
     assert found.layers[0].backward == Seconds()
     # What precedes the layers is not compiled.
     assert found.shared.forward.calls == pytest.approx(3 * CALL_SECONDS)
-
-
-def test_large_tensors_pay_for_fresh_pages() -> None:
-    size = MAPPED_BYTES
-    small, large = (ADD._replace(bytes=0, fresh=fresh) for fresh in (size, size + 4))
-    found = [priced(trace_of(Part([each])), RATES, False, False).layers[0].forward for each in (small, large)]
-    assert [each.moving for each in found] == pytest.approx([0.0, (size + 4) * RATES.page])
-    # What a compiled kernel writes goes on living in the memory of others.
-    assert priced(trace_of(Part([large])), RATES, True, False).layers[0].forward.moving == 0.0
 
 
 def test_launched_calls_hide_behind_work() -> None:

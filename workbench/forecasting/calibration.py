@@ -31,13 +31,12 @@ from workbench.choices.execution.hardware import Mode
 from workbench.choices.optimizers.layerwise import layerwise_path
 from workbench.choices.optimizers.optimizer import OptimizerChoice
 from workbench.forecasting.kernel_rates import kernel_rates
-from workbench.forecasting.pricing import MAPPED_BYTES
 from workbench.forecasting.rates import OptimizerRates, Rates
 from workbench.ops.remembered import FOLDER, contradiction, device_name, fastest, recalled, remember, subject_of
 from workbench.ops.timing import Sample, measure, timed
 from workbench.training.machine import product_benchmark
 
-NAME, VERSION = "forecast", 15
+NAME, VERSION = "forecast", 16
 """Name and version of the measurement; raise the version whenever what is measured, or what it means, changes."""
 RETRY_SECONDS = 600.0
 """A measurement of a slow moment is not repeated sooner: the moment may last."""
@@ -219,7 +218,6 @@ def rates_here(mode: Mode, subject: dict[str, Any] | None = None) -> Rates:
             for length in LENGTHS
         },
         optimizers=_optimizers(list(registry("optimizer")), device, part),
-        page=part("page", lambda: _page_seconds(device)),
         memory_bytes=_memory(device),
         product=product,
         disagreement=disagreement,
@@ -236,17 +234,6 @@ def _part(name: str, subject: dict[str, Any], work: Callable[[], Any]) -> Any:
     found = work()
     remember(folder, name, subject, {"part": found}, 0.0)
     return found
-
-
-def _page_seconds(device: torch.device) -> float:
-    """Return seconds per byte that new memory adds to writing; none on a GPU, whose memory is kept."""
-    if device.type != "cpu":
-        return 0.0
-    large = torch.randn(MAPPED_BYTES // 2)
-    out = torch.empty_like(large)
-    work = {"new": lambda: large * 1.5, "known": lambda: torch.mul(large, 1.5, out=out)}
-    found = measure({name: timed(each, device) for name, each in work.items()})
-    return max(0.0, found["new"].seconds - found["known"].seconds) / (4 * large.numel())
 
 
 def _optimizers(

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from workbench.choices.objectives.objective import TrainingModel
 from workbench.forecasting.meta_tensors import MetaTensor, MetaTensorMode
-from workbench.forecasting.operations import PRODUCTS, Operation, Part, Trace, described, fresh_bytes, tensors_in
+from workbench.forecasting.operations import PRODUCTS, Operation, Part, Trace, described, tensors_in
 
 Line = tuple[int, int]
 """A number of bytes, or of anything, as (fixed, per row)."""
@@ -172,9 +172,8 @@ class TraceRecorder(MetaTensorMode):
         self, name: str, read: list[Tensor], written: list[Tensor]
     ) -> tuple[tuple[Any, ...], tuple[Line, ...]]:
         moved = _total(self._line(t.numel() * t.element_size()) for t in (*read, *written))
-        fresh = _total(self._line(fresh_bytes(name, [t])) for t in written)
         key, kind, dims = described(name, read, written)
-        return (name, key, kind), (*map(self._line, dims), moved, fresh)
+        return (name, key, kind), (*map(self._line, dims), moved)
 
     def _enter(self, index: int, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._here = index

@@ -22,7 +22,6 @@ class Operation(NamedTuple):
         kind: ``product``, ``attention`` (a batched or fused product) or ``other``.
         many, m, k, n: products (m, k) x (k, n), and how many; 0 for others.
         bytes: read and written.
-        fresh: bytes of memory that it asks for.
     """
 
     name: str
@@ -33,7 +32,6 @@ class Operation(NamedTuple):
     k: int
     n: int
     bytes: int
-    fresh: int = 0
 
     @property
     def flops(self) -> float:
@@ -90,11 +88,6 @@ class Trace:
     def kept_below_head(self) -> int:
         """Bytes kept by all that was traced but the head."""
         return self.shared.kept + sum(layer.kept for layer in self.layers) + self.last.kept
-
-
-def fresh_bytes(name: str, written: list[Tensor]) -> int:
-    """Return bytes of memory that an operation asks for: none where it works in place."""
-    return 0 if name.endswith("_") else sum(t.numel() * t.element_size() for t in written)
 
 
 def described(name: str, read: list[Tensor], written: list[Tensor]) -> tuple[str, str, tuple[int, int, int, int]]:

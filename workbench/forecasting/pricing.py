@@ -11,10 +11,6 @@ from workbench.choices.execution import WHOLE, MemoryPlan
 from workbench.forecasting.operations import PRODUCT_KINDS, Operation, Part, Trace
 from workbench.forecasting.rates import Rates
 
-MAPPED_BYTES = 32 << 20
-"""Size from which the C library asks the system for the memory of a tensor, every time anew, instead of keeping it: the
-pages are then filled with zeros one by one as they are touched (glibc's largest M_MMAP_THRESHOLD)."""
-
 CALL_SECONDS = 6e-6
 """Seconds of an operation beside its kernel: Python and autograd. Between 5e-6 and 8e-6 the mean error over the 32
 recipes of docs/results/forecast.json moves by half a point; fitting this and three factors to whole steps saved no
@@ -132,8 +128,6 @@ def _seconds(operations: Sequence[Operation], rates: Rates, fused: bool, launche
         if fused and not is_product:
             moving += FUSED_SHARE * seconds
             continue
-        if operation.fresh > MAPPED_BYTES:
-            moving += operation.fresh * rates.page
         if is_product:
             products += seconds
         else:

@@ -46,7 +46,6 @@ class Rates(BaseModel):
         kernels: by the key of an operation, or its kind for unknown keys: seconds per call, then per FLOP
             and number read and written of a product, or per byte.
         attention_choice: the faster implementation by the length of rows.
-        page: seconds per byte that memory new from the system adds.
         memory_bytes: of the device, all of it.
         product: seconds of a large matrix product in the same sitting: how fast the machine was.
         disagreement: between the halves of the rounds in which kernels were timed, as a share, at worst.
@@ -58,7 +57,6 @@ class Rates(BaseModel):
     kernels: dict[str, tuple[float, ...]]
     attention_choice: dict[str, str]
     optimizers: dict[str, OptimizerRates]
-    page: float
     memory_bytes: int
     product: float = 0.0
     disagreement: float = 0.0

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from workbench.forecasting.operations import Operation, described, fresh_bytes, tensors_in
+from workbench.forecasting.operations import Operation, described, tensors_in
 
 # Shape legend: N readings, K things that a time is a sum over.
 
@@ -47,7 +47,7 @@ class Stopwatch(TorchDispatchMode):
             name = func.overloadpacket.__name__
             key, kind, dims = described(name, read, written)
             moved = sum(t.numel() * t.element_size() for t in (*read, *written))
-            operation = Operation(name, key, kind, *dims, moved, fresh_bytes(name, written))
+            operation = Operation(name, key, kind, *dims, moved)
             self.readings.append(Reading(operation, seconds))
         return out
 
