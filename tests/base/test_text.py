@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import math
+import sys
 
-from workbench.base.text import count, decimal, facts_html, share_done
+import pytest
+
+from workbench.base.text import count, decimal, escape_unprintable, facts_html, share_done
 
 
 def test_count_of_odd_values():
@@ -23,3 +27,13 @@ def test_facts_are_escaped_and_empty_ones_left_out():
     assert "&lt;b&gt;mine&lt;/b&gt;" in table
     assert "error" not in table
     assert "one [1m\ntwo" in table
+
+
+def test_what_an_encoding_cannot_say_is_printed_as_an_escape(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finished run of the name é ended with exit code 1 where stdout was ASCII."""
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    with pytest.raises(UnicodeEncodeError):
+        print("é")
+    escape_unprintable()
+    print("é", flush=True)
+    assert sys.stdout.buffer.getvalue() == b"\\xe9\n"  # type: ignore[attr-defined]
