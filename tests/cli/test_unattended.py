@@ -1,8 +1,9 @@
-"""A full disk under a foreground run: where nobody can free space, it ends instead of waiting for ever."""
+"""A full or read-only disk under a foreground run: where nobody can help, it ends instead of waiting for ever."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SmallDisk
+from tests.documents import ROOT
 from tests.run_folders import processes_of, root  # noqa: F401  (the same fixture as for runs)
-from tests.tiny_runs import tiny_recipe
+from tests.tiny_runs import tiny_recipe, wait_until
 from workbench.base.errors import FREE_SPACE
 from workbench.cli import unattended
 from workbench.cli.command import main
@@ -41,6 +43,43 @@ def test_a_disk_too_small_for_a_checkpoint_ends_the_command(
     assert f"error: {answer['error']}" in said.err
     assert processes_of(disk.path) == []
     assert Run(answer["run"], disk.path).view().state["status"] == "stopped"
+
+
+AS_ANYBODY = """import sys
+from tests.faults.test_faults import as_anybody
+from workbench.cli import unattended
+from workbench.cli.command import main
+as_anybody()
+unattended.SPACE_SECONDS = 1.0
+sys.exit(main(sys.argv[1:]))"""
+
+
+@pytest.mark.process
+def test_a_folder_that_becomes_read_only_ends_the_command(corpus: Path, tmp_path: Path) -> None:
+    """Nothing can be written there: neither that the run has paused, nor that it is to stop."""
+    recipe = tiny_recipe(corpus).with_(budget={"amount": 10**6, "unit": "steps", "checkpoint_seconds": 0.2})
+    saved, runs = recipe.save(tmp_path / "recipe.json"), tmp_path / "runs"
+    command = [sys.executable, "-c", AS_ANYBODY, "train", "--recipe", str(saved), "--runs", str(runs), "--json"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: any(path.suffix != ".tmp" for path in runs.glob("*/checkpoints/step-*")), what="a checkpoint")
+    (path,) = (folder.parent for folder in runs.glob("*/checkpoints"))
+    folders = [path, *(each for each in path.iterdir() if each.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        out, error = process.communicate(timeout=60)
+        assert process.returncode == 1
+        answer = json.loads(out)["error"]
+        for part in ("waited 1 s", "its folder cannot be written to", FREE_SPACE, "workbench resume"):
+            assert part in answer
+        assert f"error: {answer}" in error
+        wait_until(lambda: processes_of(runs) == [], what="the end of the run with its command")
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    run = Run(path.name, runs)
+    assert run.status in ("failed", "lost"), "its supervisor may see the command's end once it can write"
+    assert run.telemetry().series("loss")[0], "what it has recorded is kept"
 
 
 def test_only_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,7 @@ def train(options: argparse.Namespace) -> int:
         1 after a run that was stopped so, since it is not what was asked for; else 0.
 
     Raises:
-        RunFailed: the run failed, or has waited for space on a full disk that nobody is there to free.
+        RunFailed: the run failed, or has waited for a full or read-only disk, which nobody is there to mend.
         TargetMissed: it ended above ``--target-loss``.
     """
     with outliving_readers():
@@ -241,9 +241,12 @@ def _follow_to_the_end(run: Run, profile: bool, waiting: WaitForSpace | None) ->
             run.ask("profile")
         follow(run, enough=waiting.over if waiting else None)
         if waiting and waiting.message:
-            # It may have ended in this moment.
-            with contextlib.suppress(RunError):
+            try:
                 run.ask("stop", take_over=True, by="a full disk")
+            except RunError:
+                # It has ended in this moment, or cannot be asked: then it ends with this process.
+                if not run.state.final:
+                    raise RunFailed(waiting.told) from None
             follow(run)
     except KeyboardInterrupt as interrupt:
         terminated = isinstance(interrupt, _Terminated)

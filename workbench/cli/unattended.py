@@ -1,7 +1,8 @@
-"""A run in the foreground that waits for space on a full disk, where nobody sits who could free some."""
+"""A run in the foreground that waits for a full or read-only disk, where nobody sits who could help."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
@@ -20,7 +21,7 @@ def somebody_there(as_json: bool) -> bool:
 
 
 class WaitForSpace:
-    """Count how long a run has been paused by a full disk; a pause that somebody asked for does not count.
+    """Count how long a run has waited for a disk it can write to; a pause that somebody asked for does not count.
 
     Attributes:
         message: of the run that has waited for too long; empty until then.
@@ -36,14 +37,18 @@ class WaitForSpace:
         """Return True once it has waited for :data:`SPACE_SECONDS`."""
         # As written: on a full disk a run may have no room for signs of life either.
         state = read_state(self._run.folder)
-        if state.status != "paused" or FREE_SPACE not in state.message:
+        message = state.message if state.status == "paused" and FREE_SPACE in state.message else ""
+        # There its state stays as it was.
+        if not message and not state.final and not os.access(self._run.folder.path, os.W_OK):
+            message = f"its folder cannot be written to; {FREE_SPACE}"
+        if not message:
             self._since = None
             return False
         if self._since is None:
             self._since = time.monotonic()
         if time.monotonic() - self._since < SPACE_SECONDS:
             return False
-        self.message = state.message
+        self.message = message
         return True
 
     @property
@@ -51,7 +56,7 @@ class WaitForSpace:
         """Return what was done about it and what is kept, once the run has ended."""
         run = self._run
         return (
-            f"{run.id} waited {SPACE_SECONDS:g} s for space on a full disk and was ended at step {run.state.step:,}, "
-            f"for nobody is at a terminal to free some ({self.message}); what it has recorded is kept in "
+            f"{run.id} waited {SPACE_SECONDS:g} s for space on its disk and was ended at step {run.state.step:,}, "
+            f"for nobody is at a terminal to help ({self.message}); what it has recorded is kept in "
             f"{run.folder.path}{way_on(run.folder, run.status)}"
         )
