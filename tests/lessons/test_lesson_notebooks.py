@@ -1,4 +1,4 @@
-"""The lessons, executed as CI executes them: predictions given, small budgets, findings asserted by the notebooks.
+"""Lessons 60 to 71: what each has; and executed as CI executes them: predictions given, small, findings asserted.
 
 They train on the documentation that every machine has, so nothing is skipped.
 """
@@ -16,6 +16,7 @@ import pytest
 from papermill.exceptions import PapermillExecutionError
 
 from tests.documents import ROOT, code_cells
+from workbench.base.errors import LessonError
 
 GIVEN: dict[str, dict[str, Any]] = {
     "60_did_it_learn": {
@@ -60,31 +61,80 @@ GIVEN: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 """Parameters by notebook: what a learner may answer, right or wrong, and what makes it small."""
+LESSONS = sorted((ROOT / "notebooks").glob("[67]?_*.ipynb"))
 MOST_OUTPUT_BYTES = 1_000_000
 
 
-@pytest.mark.parametrize("stem", GIVEN)
-def test_nothing_is_launched_before_a_prediction(stem: str) -> None:
-    """The first cell that launches runs asks for a committed prediction, or one before it has."""
-    sources = [cell.source for cell in code_cells(ROOT / "notebooks" / f"{stem}.ipynb")]
-    committed = next(place for place, source in enumerate(sources) if "lesson.committed(" in source)
-    assert committed <= next(place for place, source in enumerate(sources) if "wb.launch(" in source)
-    whole = "\n".join(sources)
-    assert whole.count("lesson.predict(") == whole.count("lesson.outcome(") >= 2
+def name_of(path: Path) -> str:
+    """``did_it_learn`` of ``60_did_it_learn.ipynb``."""
+    return path.stem.partition("_")[2]
 
 
-@pytest.mark.parametrize("stem", GIVEN)
-def test_the_parts_of_a_lesson(stem: str) -> None:
-    """A question, a check with hints, what changes at scale, and three readings with a place to find each."""
-    cells = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4).cells
-    assert "**The question.**" in cells[0].source
-    (check,) = (cell.source for cell in cells if "lesson.check(" in cell.source)
-    assert check.count("hints=[") == 1
-    assert "*" not in check, "hints are shown as plain text"
-    assert "## What changes at scale" in cells[-1].source
-    readings = cells[-1].source.partition("## Read on")[2].strip().splitlines()
-    assert len(readings) == 3
-    assert all(re.fullmatch(r"\* .+, \*.+\*, .*(19|20)\d\d.*: .+\.", line) for line in readings), readings
+def prose(path: Path) -> str:
+    """All Markdown of a notebook."""
+    return "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown")
+
+
+def test_they_are_ordered_on_one_page() -> None:
+    page = (ROOT / "docs" / "lessons.md").read_text(encoding="utf-8")
+    assert {path.stem for path in LESSONS} <= set(re.findall(r"[67]\d_\w+", page))
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=name_of)
+class TestStructure:
+    def test_what_a_lesson_has(self, path: Path) -> None:
+        text, cells = prose(path), [cell.source for cell in code_cells(path)]
+        assert "**The question.**" in text.split("\n## ")[0]
+        code = "\n".join(cells)
+        # Under the name by which boards find it.
+        assert f'wb.Lesson("{name_of(path)}", ' in code
+        for asked in ("predict", "committed", "outcome", "check", "summary"):
+            assert f"lesson.{asked}(" in code, asked
+        (check,) = (cell for cell in cells if "lesson.check(" in cell)
+        assert check.count("hints=[") == 1
+        assert "*" not in check, "hints are shown as plain text"
+        assert re.search(r"^## .*at scale", text, re.MULTILINE)
+
+    def test_three_readings_with_full_references(self, path: Path) -> None:
+        (readings,) = re.findall(r"^## (?:Read on|Three readings)\n(.*)", prose(path), re.MULTILINE | re.DOTALL)
+        entries = re.findall(r"^[*-] (.*)", readings, re.MULTILINE)
+        assert len(entries) == 3
+        for entry in entries:
+            # Authors, title, year, a place to find it: a link or pages.
+            assert re.search(r"[A-Z]\w+.*, \*[^*]+\*.*\b(?:19|20)\d\d\b.*(?:\]\(https://|\bpp\. )", entry), entry
+
+    def test_each_prediction_comes_before_its_experiment(self, path: Path) -> None:
+        sources = [cell.source for cell in code_cells(path)]
+        keys = dict.fromkeys(re.findall(r'lesson\.predict\(\s*"(\w+)"', "\n".join(sources)))
+        assert keys
+        for key in keys:
+            asked, needed, told = (
+                next(i for i, source in enumerate(sources) if re.search(rf'lesson\.{verb}\(\s*"{key}"', source))
+                for verb in ("predict", "committed", "outcome")
+            )
+            assert asked < needed <= told, key
+
+    def test_its_answers_are_parameters(self, path: Path) -> None:
+        parameters = papermill.inspect_notebook(str(path))
+        answers = {name for name in parameters if name.startswith(("PREDICTION", "ANSWER"))}
+        assert any(name.startswith("PREDICTION") for name in answers)
+        assert any(name.startswith("ANSWER") for name in answers)
+        assert {parameters[name]["default"] for name in answers} == {"None"}
+        assert "runs_dir" in parameters
+
+
+def test_an_experiment_refuses_to_begin_without_a_prediction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for cell in code_cells(LESSONS[0]):
+        if cell.id == "launch":
+            break
+        exec(cell.source, names)
+        if cell.id == "parameters":
+            names["runs_dir"] = str(tmp_path / "runs")
+    with pytest.raises(LessonError, match="commit to a prediction first"):
+        exec(cell.source, names)
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.extended
