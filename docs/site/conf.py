@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sphinx.application import Sphinx
+
 from workbench import __version__
 
 project = "workbench"
@@ -34,3 +36,13 @@ suppress_warnings = [
     "mystnb.unknown_mime_type",  # widgets, whose text is beside them
     "misc.highlighting_failure",  # formulas in plain text
 ]
+
+
+def setup(app: Sphinx) -> None:
+    """Let a property's docstring keep its first words, which Napoleon would take for a type where a colon ends them."""
+
+    def told(app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
+        if what == "property" and lines:
+            lines[0] = lines[0].replace(": ", " \N{EN DASH} ", 1)
+
+    app.connect("autodoc-process-docstring", told, priority=400)
