@@ -66,7 +66,8 @@ def test_a_run_trains_on_two_nodes_and_goes_on_when_a_worker_is_killed(ray: Clus
         # Those of the second node.
         (node,) = (each for each in processes_of(root, NODE) if "--node=1" in each.cmdline())
         (keeper,) = (each for each in psutil.process_iter() if each.name().startswith("ray::Keeper"))
-        found = {NODE: node, "parent": node.parent(), TRAINER: (node.children() or [None])[0], "keeper": keeper}[victim]
+        trainer = next(iter(node.children()), None)
+        found = {NODE: node, "parent": node.parent(), TRAINER: trainer, "keeper": keeper}[victim]
         assert isinstance(found, psutil.Process)
         found.send_signal(signal.SIGKILL)
         stepped(run, 1, attempt)
