@@ -23,8 +23,8 @@ def vocabulary_of(model: nn.Module) -> int | None:
 
 
 def unigram_baseline(model: nn.Module, loader: Iterable[Any], heldout: Iterable[Any], seed: int) -> float | None:
-    """Return nats per held-out token of the training labels' frequencies, add-one; None where no tokens are
-    predicted.
+    """Return nats per held-out token of the training labels' frequencies, add-one;
+    None where no tokens are predicted.
     """
     size = vocabulary_of(model)
     if size is None:

@@ -236,8 +236,8 @@ class OwnSteps:
         self._batches: Iterator[Any] | None = None
 
     def next(self, tokens: int, shape: StepShape) -> StepBatch:
-        """Return the next batch, cut into micro-batches of ``shape.part_rows``; how many rows it has, the loader
-        decides.
+        """Return the next batch, cut into micro-batches of ``shape.part_rows``; how many rows it has,
+        the loader decides.
 
         Raises:
             DataError: the loader is empty, or shorter than it was when a checkpoint was made.

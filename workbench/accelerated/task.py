@@ -130,8 +130,8 @@ class OwnTask:
         }
 
     def evaluate(self, recipe: Recipe, *, final: bool) -> Evaluation:
-        """Return mean loss over the held-out loader, all layers that exist running; during training over an eighth of
-        it.
+        """Return mean loss over the held-out loader, all layers that exist running;
+        during training over an eighth of it.
 
         Raises:
             DataError: it gives no batch any more.

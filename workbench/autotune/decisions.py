@@ -68,8 +68,8 @@ class _Sheet:
             self.rows.append(Trial(candidate.knob, _shown(candidate.value), time, counted, False, why))
 
     def try_together(self, knobs: Knobs, limit: float, gib: float | None = None) -> float | None:
-        """Return their time as a multiple of the defaults'; None above ``limit``, or where there is no time to find
-        it.
+        """Return their time as a multiple of the defaults'; None above ``limit``,
+        or where there is no time to find it.
         """
         if self.trials.seconds_left < self.trials.least_seconds:
             return None

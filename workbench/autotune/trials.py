@@ -155,8 +155,8 @@ class Trials:
         return layers
 
     def _sized(self) -> Training:
-        """Return the defaults at as many rows, a divisor of the run's, as make a step that takes no longer than it
-        may.
+        """Return the defaults at as many rows, a divisor of the run's,
+        as make a step that takes no longer than it may.
         """
         length, most = self.recipe.data.longest, self.recipe.data.most_rows
         limit = max(1, TOKENS[self.device.type] // length)

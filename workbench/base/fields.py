@@ -92,8 +92,8 @@ def same(here: Any, there: Any) -> bool:
 
 
 def differences(columns: Sequence[Fields]) -> dict[str, list[Any]]:
-    """Return ``{path: [value per column]}`` where flat columns are not all the same; None where a column has no such
-    path.
+    """Return ``{path: [value per column]}`` where flat columns are not all the same;
+    None where a column has no such path.
 
     Example:
         >>> differences([{"seed": 0, "budget.amount": 9}, {"seed": 1, "budget.amount": 9.0}])

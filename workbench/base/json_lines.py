@@ -62,8 +62,8 @@ class Tail:
             return 0
 
     def sample(self, count: int) -> list[Record]:
-        """Return about ``count`` records spread evenly over all that is not read yet, and the last one; reads few
-        bytes.
+        """Return about ``count`` records spread evenly over all that is not read yet, and the last one;
+        reads few bytes.
         """
         first, size = self._offset, self._offset + self.left()
         records: list[Record] = []

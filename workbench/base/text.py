@@ -79,8 +79,8 @@ def distinct(values: Sequence[float], digits: int = 1) -> list[str]:
 
 
 def share_done(progress: float) -> str:
-    """Return a share of a budget (0 to 1) in whole percent, rounded down: 100% is the end; a first percent in
-    hundredths.
+    """Return a share of a budget (0 to 1) in whole percent, rounded down: 100% is the end;
+    a first percent in hundredths.
 
     The page's ``format.js`` has the same rule.
 

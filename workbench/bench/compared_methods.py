@@ -40,8 +40,8 @@ def depth_and_optimizers() -> Methods:
 
 
 def all_methods(base: Recipe) -> Methods:
-    """Return every method that changes what a step costs, for :func:`small_base`; ``base`` gives the shape of
-    ``post_ln``.
+    """Return every method that changes what a step costs, for :func:`small_base`;
+    ``base`` gives the shape of ``post_ln``.
     """
     return {
         **depth_and_optimizers(),

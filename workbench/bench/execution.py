@@ -221,8 +221,8 @@ def _row(held: SpeedRounds, name: str, among: Contenders) -> dict[str, Any]:
 def _claims(
     chain: list[tuple[str, str]], relative: Mapping[str, list[float]], knobs: Mapping[str, Knob]
 ) -> list[dict[str, Any]]:
-    """Return all that is for speed beside eager fp32 and beside eager at its own precision, with and without the
-    layout.
+    """Return all that is for speed beside eager fp32 and beside eager at its own precision,
+    with and without the layout.
 
     The layout: labelled positions only and no padding. Without it on either side, only execution is compared.
     """

@@ -182,8 +182,8 @@ def _placed(arm: Arm, target: float, steps: int, train: Train, tune: bool) -> tu
 
 
 def settled(arm: Arm, target: float, train: Train) -> Arm:
-    """Return the arm with as many steps as the mean of its pilot seeds takes to reach the target; as it was where
-    none do.
+    """Return the arm with as many steps as the mean of its pilot seeds takes to reach the target;
+    as it was where none do.
     """
     recipe = arm.recipe
     for _ in range(1 + MOST_TIMES):

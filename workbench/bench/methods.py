@@ -25,8 +25,8 @@ FROZEN = (3, 6, 9)
 
 
 def claims_base(gpu: bool) -> Recipe:
-    """Return 12 layers, x 256 on one CPU thread, BERT-base on a GPU; 15% masks throughout: every step costs the
-    same.
+    """Return 12 layers, x 256 on one CPU thread, BERT-base on a GPU; 15% masks throughout:
+    every step costs the same.
     """
     if gpu:
         return larger_base().with_(objective={"mask_rate": 0.15})
@@ -54,8 +54,8 @@ def claim_recipes(base: Recipe) -> dict[str, Recipe]:
 
 
 def forecast_frozen(arms: Mapping[str, Mapping[str, Any]], layers: int) -> dict[str, dict[str, float]]:
-    """Return seconds of a step with frozen layers as c + f F + b B, over the baseline's: forecast, measured, their
-    ratio.
+    """Return seconds of a step with frozen layers as c + f F + b B, over the baseline's: forecast, measured,
+    their ratio.
 
     F and B, seconds of a layer's forward and backward pass with all that belongs to it, come from three contenders: all
     layers, half as many layers, and all layers frozen. Those with some layers frozen take no part in it.

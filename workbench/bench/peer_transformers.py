@@ -153,8 +153,8 @@ def bert(recipe: Recipe, prepared: PreparedData) -> transformers.PreTrainedModel
 
 
 def modernbert(recipe: Recipe, prepared: PreparedData) -> transformers.PreTrainedModel:
-    """Return ModernBERT of the recipe's size, its gated part with as many parameters; its head sees labelled
-    positions.
+    """Return ModernBERT of the recipe's size, its gated part with as many parameters;
+    its head sees labelled positions.
     """
     shape, words = recipe.architecture, prepared.vocabulary
     config = transformers.ModernBertConfig(
@@ -179,8 +179,8 @@ MODELS = {"bert": bert, "modernbert": modernbert}
 
 
 def arguments_of(recipe: Recipe, folder: str, tuned: bool, **more: Any) -> transformers.TrainingArguments:
-    """Return the Trainer's arguments for a recipe's rows, steps, rate, seed and device; nothing is written to
-    ``folder``.
+    """Return the Trainer's arguments for a recipe's rows, steps, rate, seed and device;
+    nothing is written to ``folder``.
 
     Args:
         more: arguments that hold instead of those of :data:`TUNED`.

@@ -54,8 +54,8 @@ def same_maths(recipe: Recipe) -> Recipe:
 
 
 def ladder(recipe: Recipe) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return (what is new, name, setting) of our contenders: from what the Trainer computes to the recipe, one thing
-    a time.
+    """Return (what is new, name, setting) of our contenders: from what the Trainer computes to the recipe,
+    one thing a time.
 
     Args:
         recipe: its data, size, execution and, at the end, its architecture.

@@ -47,8 +47,8 @@ Tune = Callable[..., dict[str, tuple[Recipe, float]]]
 def tuned(
     track: str, recipes: Mapping[str, Recipe], results: ResultsFile, at_once: int, initial: str = ""
 ) -> dict[str, tuple[Recipe, float]]:
-    """Return every recipe at the rate and warm-up of least loss, and that loss; at its own budget, several side by
-    side.
+    """Return every recipe at the rate and warm-up of least loss, and that loss; at its own budget,
+    several side by side.
 
     Args:
         initial: the checkpoint whose weights all begin with; empty for those of the seed.

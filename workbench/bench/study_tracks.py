@@ -52,8 +52,8 @@ def _causal_model(steps: int, rows: int, **shape: int) -> Recipe:
 
 
 def causal(steps: int) -> Track:
-    """Return the main ranking: a causal model leaves the plateau at once. 8 layers x 96, 16 rows of 64 tokens, one
-    thread.
+    """Return the main ranking: a causal model leaves the plateau at once. 8 layers x 96, 16 rows of 64 tokens,
+    one thread.
     """
     base = _causal_model(steps, rows=16, layers=8, width=96, heads=2)
     found = all_methods(base)

@@ -126,8 +126,8 @@ class Choice(BaseModel):
         return self
 
     def scheduled_values(self, progress: Progress) -> dict[str, float]:
-        """Return every knob that may move, by path, when that many steps, tokens and seconds are done: what telemetry
-        plots.
+        """Return every knob that may move, by path, when that many steps, tokens and seconds are done:
+        what telemetry plots.
 
         Choices that derive a number of their own from the progress add it here.
         """
@@ -160,8 +160,8 @@ class Choice(BaseModel):
 
     @classmethod
     def shared_knobs(cls, other: type[Choice]) -> tuple[str, ...]:
-        """Return knobs whose values stay when ``other`` gives way to this kind: those that both take from one
-        declaration.
+        """Return knobs whose values stay when ``other`` gives way to this kind:
+        those that both take from one declaration.
 
         A kind that declares a knob of its base anew (a learning rate that suits it) means something of its own by it.
         """
@@ -290,8 +290,8 @@ C = TypeVar("C", bound=Choice)
 
 
 def one_of(base: type[C]) -> Any:
-    """Return field type for "one choice of ``base``'s axis": accepts the choice, its kind, or a mapping with
-    ``kind``.
+    """Return field type for "one choice of ``base``'s axis": accepts the choice, its kind,
+    or a mapping with ``kind``.
     """
     # SerializeAsAny: otherwise only the fields of the base are written, and the knobs of the choice itself are lost.
     return Annotated[SerializeAsAny[base], BeforeValidator(functools.partial(resolve, base.axis))]  # type: ignore[valid-type, misc]

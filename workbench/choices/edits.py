@@ -90,8 +90,8 @@ def _is_unicode(text: str) -> bool:
 
 
 def with_kind(axis: str, before: Any, kind: str) -> Fields:
-    """Return the fields of a choice of ``kind``: as they are where ``before`` is one, else its defaults and what both
-    share.
+    """Return the fields of a choice of ``kind``: as they are where ``before`` is one,
+    else its defaults and what both share.
 
     Args:
         before: the present value: the fields of a choice, or the number of a scheduled knob.
@@ -172,8 +172,8 @@ def _apply(model: type[BaseModel] | None, fields: Fields, leaf: _Leaf) -> None:
 
 
 def _model_of(model: type[BaseModel] | None, name: str, fields: Fields) -> type[BaseModel] | None:
-    """Return the class whose fields stand under ``name``; None where no such class is known, as under an unknown
-    kind.
+    """Return the class whose fields stand under ``name``; None where no such class is known,
+    as under an unknown kind.
     """
     if axis := _axis_in(model, name):
         kind = fields.get("kind")

@@ -30,8 +30,8 @@ _OF_PYDANTIC = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaxim
 
 
 def bounds_of(field: FieldInfo) -> dict[str, float]:
-    """Return bounds of a knob in JSON Schema's words: pydantic's own, or those that ``schedules.scheduled_knob``
-    declares.
+    """Return bounds of a knob in JSON Schema's words: pydantic's own,
+    or those that ``schedules.scheduled_knob`` declares.
     """
     # pydantic would take a function there as well; `knob` always writes a dictionary.
     found: dict[str, Any] = {**field.json_schema_extra} if isinstance(field.json_schema_extra, dict) else {}
@@ -116,8 +116,8 @@ def as_plain(value: Any) -> Any:
 
 
 def known_fields(model: type[BaseModel], value: Any) -> Any:
-    """Return ``value`` itself; an error if it holds a field that ``model`` lacks, or text or true/false for a
-    number.
+    """Return ``value`` itself; an error if it holds a field that ``model`` lacks,
+    or text or true/false for a number.
     """
     for name, given in value.items() if isinstance(value, Mapping) else ():
         if name not in model.model_fields:

@@ -74,8 +74,8 @@ def text_edits(paths: list[str]) -> list[tuple[str, Any]]:
 
 
 def _launchable(options: argparse.Namespace) -> Recipe:
-    """Return the recipe of a launch. Text of ``--text`` that may not fill a batch is prepared first, and so refused
-    here.
+    """Return the recipe of a launch. Text of ``--text`` that may not fill a batch is prepared first,
+    and so refused here.
 
     Raises:
         RecipeError, DataError: as for :func:`recipe_from`, or the text is too small to train on.

@@ -241,8 +241,8 @@ def _optimizers(
     device: torch.device,
     part: Callable[[str, Callable[[], Any]], Any] = lambda name, work: work(),
 ) -> dict[str, OptimizerRates]:
-    """Return rates of every optimizer; those that step the same tensors take turns, and are one part
-    (:func:`rates_here`).
+    """Return rates of every optimizer; those that step the same tensors take turns,
+    and are one part (:func:`rates_here`).
     """
 
     def steps(role: str, shapes: Sequence[tuple[int, ...]]) -> dict[str, float]:

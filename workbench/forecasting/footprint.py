@@ -98,8 +98,8 @@ def trained_numbers(spec: ModelSpec) -> list[int]:
 
 
 def _short_model(spec: ModelSpec) -> tuple[TrainingModel, dict[int, int], tuple[int, ...]]:
-    """Return a shallow model, how often each of its parameters stands in the deep one, by its id, and the twins of
-    layers.
+    """Return a shallow model, how often each of its parameters stands in the deep one, by its id,
+    and the twins of layers.
     """
     small, _, twins, _ = shortened(spec.architecture)
     model = meta_model(spec._replace(architecture=small))
@@ -116,8 +116,8 @@ def _short_model(spec: ModelSpec) -> tuple[TrainingModel, dict[int, int], tuple[
 
 @functools.lru_cache(maxsize=64)
 def optimizer_bytes(choice: OptimizerChoice, spec: ModelSpec, memory: MemoryPlan = WHOLE) -> int:
-    """Return bytes of the optimizer's state and the weights' average between two steps, once every parameter has a
-    gradient.
+    """Return bytes of the optimizer's state and the weights' average between two steps,
+    once every parameter has a gradient.
 
     The optimizer itself makes its state, for parameters without memory; ``memory`` says how moments are held.
     """
@@ -146,8 +146,8 @@ def optimizer_bytes(choice: OptimizerChoice, spec: ModelSpec, memory: MemoryPlan
 
 @functools.lru_cache(maxsize=64)
 def _state_of_one(choice: OptimizerChoice) -> tuple[int, int]:
-    """Return bytes of state per parameter, and per number in it, of one of torch's own optimizers: found by taking a
-    step.
+    """Return bytes of state per parameter, and per number in it, of one of torch's own optimizers:
+    found by taking a step.
     """
     sizes_of = []
     for numbers in (1, 2):

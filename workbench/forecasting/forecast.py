@@ -207,8 +207,8 @@ def measure_again(recipe: Recipe, say: Callable[[str], None]) -> None:
 
 
 def unusual(recipe: Recipe) -> Problem | None:
-    """Return a learning rate or a time at which nothing is learned; None where both may be well chosen. Takes no
-    time.
+    """Return a learning rate or a time at which nothing is learned; None where both may be well chosen.
+    Takes no time.
     """
     from workbench.choices.choice import Problem
 
@@ -264,8 +264,8 @@ def _notes(recipe: Recipe) -> list[str]:
 
 
 def _vocabulary(data: Data) -> Vocabulary:
-    """Return the vocabulary that preparation will give: known from the recipe where a size is asked for, else
-    prepared.
+    """Return the vocabulary that preparation will give: known from the recipe where a size is asked for,
+    else prepared.
     """
     from workbench.choices.data.prepare import prepare
     from workbench.choices.data.tokens import Vocabulary
@@ -278,8 +278,8 @@ def _vocabulary(data: Data) -> Vocabulary:
 
 
 def _attention(recipe: Recipe, rates: Rates, here: bool) -> str:
-    """Return the engine's attention; of several, the fastest for such a recipe here, else at the nearest calibrated
-    length.
+    """Return the engine's attention; of several, the fastest for such a recipe here,
+    else at the nearest calibrated length.
     """
     engine = recipe.engine()
     attentions = engine.priced_attentions

@@ -77,8 +77,8 @@ class SmallModel(contextlib.AbstractContextManager["SmallModel"]):
 
 
 def kernel_rates(mode: Mode) -> tuple[dict[str, tuple[float, ...]], float]:
-    """Return rates by the key of an operation (see :func:`lines`), and by how much the halves of the rounds
-    disagreed.
+    """Return rates by the key of an operation (see :func:`lines`),
+    and by how much the halves of the rounds disagreed.
     """
     with contextlib.ExitStack() as stack:
         trained = {str(i): stack.enter_context(SmallModel(recipe)) for i, recipe in enumerate(models(mode))}

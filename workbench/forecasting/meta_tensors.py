@@ -102,8 +102,8 @@ class ModelSpec(NamedTuple):
 
 @functools.lru_cache(maxsize=8)
 def meta_model(spec: ModelSpec) -> TrainingModel:
-    """Return the model with its head on the meta device: shapes of any size, no memory. Shared, so never to be
-    changed.
+    """Return the model with its head on the meta device: shapes of any size, no memory. Shared,
+    so never to be changed.
     """
     architecture, objective, vocabulary, longest, attention, head, operations = spec
     with torch.device("meta"):
@@ -204,8 +204,8 @@ def _result(func: Any, args: list[Any], kwargs: dict[str, Any], read: list[Tenso
 
 @functools.lru_cache(maxsize=2048)
 def _sort(func: Any) -> str:
-    """Return ``in place``: gives back its first argument; ``fresh``: its results have memory of their own; else
-    ``other``.
+    """Return ``in place``: gives back its first argument; ``fresh``: its results have memory of their own;
+    else ``other``.
     """
     returns = func._schema.returns
     if func._schema.is_mutable:

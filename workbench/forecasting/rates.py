@@ -64,8 +64,8 @@ class Rates(BaseModel):
 
 
 def interpolate(curve: Curve, size: float) -> float:
-    """Return the curve's value at a size, along straight lines of its logarithms; constant below, the last line goes
-    on.
+    """Return the curve's value at a size, along straight lines of its logarithms; constant below,
+    the last line goes on.
 
     Example:
         >>> round(interpolate(((1.0, 10.0), (100.0, 1000.0)), 10.0))

@@ -138,8 +138,8 @@ class Simulator:
         return max((self._memory(point, moving) for point in largest.values()), key=lambda found: found.peak)
 
     def compile_seconds(self, simulated: SimulatedRun) -> float:
-        """Return about what compiling takes where nothing of it is in the compiler's cache; 0 where nothing is
-        compiled.
+        """Return about what compiling takes where nothing of it is in the compiler's cache;
+        0 where nothing is compiled.
         """
         if not self.mode.compiled:
             return 0.0

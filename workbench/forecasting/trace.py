@@ -60,8 +60,8 @@ class Short(NamedTuple):
     sorts: tuple[float, ...]
 
     def representative(self, layer: int) -> int:
-        """Return the traced layer that costs what ``layer`` of the deep architecture costs, as long as it is not the
-        last.
+        """Return the traced layer that costs what ``layer`` of the deep architecture costs,
+        as long as it is not the last.
         """
         traced = (i for i, run in enumerate(self.runs[:-1]) if run and self.sorts[i] == self.sorts[layer])
         return next(traced)
@@ -69,8 +69,8 @@ class Short(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def shortened(architecture: Architecture) -> Short:
-    """Return the shallowest architecture whose first layer, last layer and one of each sort between are those of a
-    deep one.
+    """Return the shallowest architecture whose first layer, last layer
+    and one of each sort between are those of a deep one.
 
     Example:
         >>> from workbench.choices.architectures import PreLN

@@ -166,8 +166,8 @@ def frames_documents(tokenizer: Tokenizer, vocabulary: Vocabulary) -> bool:
 
 
 def tokenizer_settings(tokenizer: Tokenizer, vocabulary: Vocabulary, length: int) -> dict[str, Any]:
-    """Return ``tokenizer_config.json`` for transformers' fast tokenizer: which tokens are special, how long a row may
-    be.
+    """Return ``tokenizer_config.json`` for transformers' fast tokenizer: which tokens are special,
+    how long a row may be.
     """
     special = {name: getattr(vocabulary, name) for name in ("cls", "sep", "mask", "pad", "unk")}
     # As the model's config says; programs that score models begin a text with the first.

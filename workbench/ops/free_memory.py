@@ -22,8 +22,8 @@ _FILES = {
 
 
 def free_bytes(device: torch.device, at_peak: bool = False) -> int:
-    """Return bytes that this process can still take on ``device``: of the GPU, or the least that machine and limits
-    leave.
+    """Return bytes that this process can still take on ``device``: of the GPU,
+    or the least that machine and limits leave.
 
     On a CPU these are what the machine has available, the limits of the control groups around the process (containers,
     Slurm, systemd), and the limit on its own addresses (``ulimit -v``).
@@ -56,8 +56,8 @@ def free_bytes(device: torch.device, at_peak: bool = False) -> int:
 
 
 def _groups() -> Iterator[list[Path]]:
-    """Yield the files of the control groups that this process is in, and of those around them; some may not be
-    there.
+    """Yield the files of the control groups that this process is in, and of those around them;
+    some may not be there.
     """
     try:
         lines = OWN_GROUPS.read_text().splitlines()
@@ -96,8 +96,8 @@ def ran_out(error: BaseException) -> bool:
 
 
 def wanted_bytes(error: BaseException) -> int | None:
-    """Return bytes of the tensor for which there was no room, as torch's allocators say it; None where the error does
-    not.
+    """Return bytes of the tensor for which there was no room, as torch's allocators say it;
+    None where the error does not.
     """
     text = str(error)
     if found := re.search(r"tried to allocate (\d+) bytes", text):

@@ -50,8 +50,8 @@ def chunk_size(length: int, window: int) -> int:
 
 
 def banded(bias_BHTT: Tensor, chunk: int, window: int, causal: bool) -> Tensor:
-    """Return the part of a bias that chunks need: (B, H, T, T) -> (B, H, N, C, K), -inf beyond the window and the
-    row.
+    """Return the part of a bias that chunks need: (B, H, T, T) -> (B, H, N, C, K),
+    -inf beyond the window and the row.
     """
     before = chunk * (2 if causal else 1)
     rows, heads, length, _ = bias_BHTT.shape
@@ -74,8 +74,8 @@ def split_chunks(x_BHTE: Tensor, chunk: int) -> Tensor:
 
 
 def seen_chunks(x_BHTE: Tensor, chunk: int, causal: bool) -> Tensor:
-    """Map (B, H, T, E) -> (B, H, N, K, E): the keys or values that each chunk of queries may see, zeros beyond the
-    row.
+    """Map (B, H, T, E) -> (B, H, N, K, E): the keys or values that each chunk of queries may see,
+    zeros beyond the row.
     """
     before = 2 if causal else 1
     padded = F.pad(x_BHTE, (0, 0, before * chunk, (SEEN_CHUNKS - 1 - before) * chunk)).unflatten(2, (-1, chunk))

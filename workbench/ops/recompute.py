@@ -13,8 +13,8 @@ from torch.utils.checkpoint import checkpoint
 
 
 def recomputed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return ``function(*args, **kwargs)``, of which the backward pass finds nothing but the arguments and computes
-    the rest.
+    """Return ``function(*args, **kwargs)``, of which the backward pass finds nothing but the arguments
+    and computes the rest.
 
     With the same random numbers and under the same autocast, and no further than the last tensor that is missing: a
     product at the end is not repeated. Gradients are those of the function, to rounding.

@@ -143,8 +143,8 @@ def wait_for(device: torch.device) -> None:
 
 
 def processor_seconds() -> float:
-    """Return CPU seconds of this process and of the children it has waited for: what compiling costs, busy machine or
-    not.
+    """Return CPU seconds of this process and of the children it has waited for: what compiling costs,
+    busy machine or not.
     """
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime

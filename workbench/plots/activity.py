@@ -91,8 +91,8 @@ def boundary_labels(
 
 
 def matrix(records: Sequence[dict[str, Any]], quantity: str, layers: int = 0) -> np.ndarray:
-    """Return (L, K) float64 of one quantity, NaN where a layer has no value; a model that grows may have shorter
-    records.
+    """Return (L, K) float64 of one quantity, NaN where a layer has no value;
+    a model that grows may have shorter records.
 
     Args:
         layers: L at least.
@@ -129,8 +129,8 @@ def settled(codes: np.ndarray) -> np.ndarray:
 
 
 def stage_starts(codes_LK: np.ndarray) -> np.ndarray:
-    """Return (K,) bool: records in which other layers exist, are frozen or are new than in the record before; the
-    first too.
+    """Return (K,) bool: records in which other layers exist, are frozen or are new than in the record before;
+    the first too.
 
     Which layers a method skips changes at random from record to record and starts nothing.
     """
@@ -141,8 +141,8 @@ def stage_starts(codes_LK: np.ndarray) -> np.ndarray:
 
 
 def chosen_columns(starts_K: np.ndarray, most: int) -> np.ndarray:
-    """Return indices of about ``most`` records: evenly spread, and the first and the last of every stage, however
-    short.
+    """Return indices of about ``most`` records: evenly spread, and the first and the last of every stage,
+    however short.
 
     Whole records, never means of neighbours: the mean of "running" and "frozen" would be read as "dropped".
 
@@ -263,8 +263,8 @@ def sentence(code: int, layer: int, copies: dict[int, int]) -> str:
 
 
 def sentences(codes_LK: np.ndarray, steps_K: Sequence[float], found: Sequence[Stage]) -> list[list[str]]:
-    """Return :func:`sentence` for every layer and record, (L, K); a copy's source is that of the latest stage to name
-    it.
+    """Return :func:`sentence` for every layer and record, (L, K);
+    a copy's source is that of the latest stage to name it.
     """
     out: list[list[str]] = []
     starts = [stage.step for stage in found]

@@ -156,8 +156,8 @@ def moving(found: Mapping[str, Any]) -> dict[str, tuple[list[float], list[float]
 
 
 def at_work(found: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return mean shares of layers and time in which layers compute (forward) and train (backward); None without a
-    plan.
+    """Return mean shares of layers and time in which layers compute (forward) and train (backward);
+    None without a plan.
     """
     layers = found.get("layers") or {}
     shares = [[share for place in layers.get(way) or () for share in place] for way in ("forward", "backward")]

@@ -67,8 +67,8 @@ def line_html(
 
 
 def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None, sharing: int = 0) -> str:
-    """Return the numbers: time with its band, speed, memory against the device, parameters, FLOPs, cost; and what is
-    wrong.
+    """Return the numbers: time with its band, speed, memory against the device, parameters, FLOPs, cost;
+    and what is wrong.
 
     Args:
         price_per_hour: of the device in any currency; None leaves the cost out.
@@ -98,8 +98,8 @@ def headline_html(found: Mapping[str, Any], price_per_hour: float | None = None,
 
 
 def _step_tokens(found: Mapping[str, Any]) -> str:
-    """Return tokens of a step: of every one, or of the smallest and the largest; empty where an earlier version kept
-    none.
+    """Return tokens of a step: of every one, or of the smallest and the largest;
+    empty where an earlier version kept none.
     """
     rows, lengths = (found["schedules"].get(f"data.{name}", ()) for name in ("batch_size", "sequence_length"))
     if not (rows and lengths):

@@ -162,8 +162,8 @@ class _Swatch:
 
 
 def small_png(pixels_HW4: np.ndarray) -> bytes:
-    """Return PNG of RGBA pixels (H, W, 4), reduced to 128 colours: line drawings need no more, and it is a third as
-    large.
+    """Return PNG of RGBA pixels (H, W, 4), reduced to 128 colours: line drawings need no more,
+    and it is a third as large.
     """
     from PIL import Image
 

@@ -81,8 +81,8 @@ def place(name: str, variants: dict[str, str], caption: str) -> str:
 
 
 def _figures_json(figures: Mapping[str, go.Figure]) -> str:
-    """Return figures and templates as JSON that no HTML parser can leave: ``<``, ``>`` and ``&`` are written as
-    escapes.
+    """Return figures and templates as JSON that no HTML parser can leave: ``<``,
+    ``>`` and ``&`` are written as escapes.
     """
     # Both, since the page follows the colour scheme of whoever reads it.
     templates = {"light": template(), "dark": template(dark=True)}

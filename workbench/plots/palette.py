@@ -60,8 +60,8 @@ def plotly_text(text: object, longest: int = LONGEST_NAME) -> str:
 
 
 def matplotlib_text(text: object, longest: int = LONGEST_NAME) -> str:
-    """Return ``plain`` for matplotlib, which reads ``$...$`` as mathematics and hides legend entries that start with
-    ``_``.
+    """Return ``plain`` for matplotlib, which reads ``$...$`` as mathematics
+    and hides legend entries that start with ``_``.
     """
     line = plain(text, longest).replace("\\", "/").replace("$", r"\$")
     return f" {line}" if line.startswith("_") else line

@@ -178,8 +178,8 @@ def beyond(at_N: Iterable[Any], values_N: Iterable[float], shown: tuple[float, f
 
 
 def race_curves(picture: RacePicture) -> go.Figure:
-    """Return mean held-out loss of each arm, and the band from its best to its worst seed; filled: on all held-out
-    tokens.
+    """Return mean held-out loss of each arm, and the band from its best to its worst seed; filled:
+    on all held-out tokens.
 
     Triangles at the edge: points outside the picture.
     """

@@ -124,8 +124,8 @@ def _axis_name(picture: SweepPicture, path: str) -> str:
 
 
 def parallel_figure(picture: SweepPicture) -> go.Figure:
-    """Return parallel coordinates: a line per point through its knobs to its score; drag along an axis to pick
-    points.
+    """Return parallel coordinates: a line per point through its knobs to its score;
+    drag along an axis to pick points.
     """
     dots = [at for at, dot in enumerate(picture.dots) if math.isfinite(dot.score)]
     figure, dimensions = go.Figure(), []

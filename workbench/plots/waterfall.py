@@ -12,8 +12,8 @@ from workbench.telemetry.quantities import REFERENCE_COLOUR, run_colour
 
 
 def waterfall_png(title: str, start: str, factors: Sequence[tuple[str, float]]) -> bytes:
-    """Return a bar for each factor, from the product of those before it to its own, on a logarithmic axis; the whole
-    below.
+    """Return a bar for each factor, from the product of those before it to its own, on a logarithmic axis;
+    the whole below.
 
     Args:
         title: of the picture.

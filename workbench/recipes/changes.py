@@ -67,8 +67,8 @@ def turned(recipe: Recipe, path: str, value: Any, longest: int | None = None) ->
 
 
 def jumps(before: Recipe, after: Recipe, progress: Progress) -> list[str]:
-    """Return numbers that a change takes to :data:`FAR` times what they are at ``progress``, or below one in as
-    many.
+    """Return numbers that a change takes to :data:`FAR` times what they are at ``progress``,
+    or below one in as many.
     """
     found = []
     now, then = _numbers(before, progress), _numbers(after, progress)
@@ -232,8 +232,8 @@ def _larger(wanted: Recipe, at: Progress, stage: int) -> str:
 
 
 def _as_built(launched: Recipe, wanted: Recipe) -> tuple[Recipe, dict[str, Any]]:
-    """Return ``wanted`` with the longest row that the checkpoint's model was built for; shorter rows as a turned
-    knob.
+    """Return ``wanted`` with the longest row that the checkpoint's model was built for;
+    shorter rows as a turned knob.
     """
     built, longest = launched.data.longest, wanted.data.longest
     if longest > built:

@@ -43,8 +43,8 @@ def shortest_code(fields: Fields, starts: Mapping[str, Fields], apart: Iterable[
 
 
 def _change(axis: str, here: Any, there: Any) -> Any:
-    """Return the smallest value for ``with_`` that turns ``there`` into ``here``; ``axis`` is where its kinds are
-    found.
+    """Return the smallest value for ``with_`` that turns ``there`` into ``here``;
+    ``axis`` is where its kinds are found.
     """
     if not isinstance(here, Mapping):
         return here

@@ -28,8 +28,8 @@ A path goes on in every item of a list."""
 
 
 def recipe_hash(fields: Mapping[str, Any]) -> str:
-    """Return :attr:`Recipe.hash` of a recipe's fields as they are, such as those of a file that lacks fields of
-    today.
+    """Return :attr:`Recipe.hash` of a recipe's fields as they are,
+    such as those of a file that lacks fields of today.
     """
     decisive = {key: value for key, value in fields.items() if key not in ("name", "notes")}
     for path, before in LATE_FIELDS.items():

@@ -67,8 +67,8 @@ def speed_in_words(view: RunView) -> str:
 
 
 def memory_for_training(view: RunView) -> float | None:
-    """Return GiB that training took at most, beyond what the process held before there was a model; None if not
-    said.
+    """Return GiB that training took at most, beyond what the process held before there was a model;
+    None if not said.
     """
     _, readings = view.telemetry.series("memory_gib")
     known, before = list(filter(math.isfinite, readings)), number(view.environment.get("memory_before_gib"))

@@ -53,8 +53,8 @@ class BatchSize:
         return halved(whole) if self.recipe.data.batch_rule.compares(progress.step) else whole
 
     def shapes(self, progress: Progress) -> list[StepShape]:
-        """Return all that a step at ``progress`` may have: with and without the cut into halves that a rule
-        compares.
+        """Return all that a step at ``progress`` may have: with
+        and without the cut into halves that a rule compares.
         """
         rule = self.recipe.data.batch_rule
         whole = self._whole(progress)

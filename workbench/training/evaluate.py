@@ -169,8 +169,8 @@ def _nats(nats: np.ndarray) -> tuple[float | None, str, int]:
 
 
 def _second_score(name: str, trained: TrainedModel, plan: LayerPlan, heldout: HeldoutSet) -> dict[str, Measured]:
-    """Return the objective's second score, over every token of the set but the first of documents; none without a
-    name.
+    """Return the objective's second score, over every token of the set but the first of documents;
+    none without a name.
     """
     if not name:
         return {}

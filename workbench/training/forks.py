@@ -62,8 +62,8 @@ def as_forked(
 
 
 def done_before(folder: RunFolder) -> dict[str, float]:
-    """Return ``tokens``, ``seconds`` and ``useful_flops`` of the run that a fork goes on from, which its own speed
-    leaves out.
+    """Return ``tokens``, ``seconds`` and ``useful_flops`` of the run that a fork goes on from,
+    which its own speed leaves out.
 
     Returns:
         Zeros for a run that is no fork, and where an earlier version did not say.

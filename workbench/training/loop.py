@@ -167,9 +167,7 @@ class Training:
         self.model.choice = recipe.objective
 
     def not_finite(self, what: str) -> NotFinite:
-        """Return the error to raise when ``what`` is NaN or infinite before the next backward pass: says what broke
-        it.
-        """
+        """Return the error to raise when ``what`` is NaN or infinite before the next backward pass."""
         return not_finite(what, self.model, self.norm, self.optimizer, self.engine.overflow_advice)
 
     def close(self) -> None:
@@ -183,9 +181,7 @@ class Training:
         return plan
 
     def rehearse(self, rows: int) -> Tensor:
-        """Return the loss, 0-d, of a forward pass over ``rows`` of the longest rows through all layers there will
-        be.
-        """
+        """Return the loss, 0-d, of ``rows`` of the longest rows through all layers that there will be."""
         length = self.recipe.data.longest
         # Not the plan of the coming step: layers that appear or thaw later on must fit as well.
         plan = LayerPlan.full(self.recipe.architecture.layers)

@@ -89,8 +89,8 @@ class StepTimes:
         return min(1.0, self.processor_seconds / passed) if passed > 0 else None
 
     def milliseconds(self) -> dict[str, float]:
-        """Return ``{"data_ms", "forward_ms", "backward_ms", "optimizer_ms", "step_ms"}``; the device must have got
-        there.
+        """Return ``{"data_ms", "forward_ms", "backward_ms", "optimizer_ms", "step_ms"}``;
+        the device must have got there.
         """
         parts = dict.fromkeys(PARTS, 0.0)
         for (_, before), (part, now) in zip(self._marks, self._marks[1:], strict=False):
@@ -176,8 +176,8 @@ class LayerMeter:
         return LayerReading(plan, HostCopy(tensors), sizes, self._graded, ran, seen, [r is not None for r in trusted])
 
     def _entropy(self, batch: Batch, layers: int) -> Sequence[Tensor | None]:
-        """Return entropy of the attention of the layers that exist, nats, 0-d; None for all where it cannot be
-        measured.
+        """Return entropy of the attention of the layers that exist, nats, 0-d;
+        None for all where it cannot be measured.
         """
         # One row: entropy needs probabilities (1, H, T, T), which training never keeps.
         row = Batch(*(tensor[:1] for tensor in batch[:4]))
@@ -268,8 +268,8 @@ def _stack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def held_gib(device: torch.device) -> float:
-    """Return GiB that this process holds now: what :func:`memory_gib` will count although no model takes it; 0 on a
-    GPU.
+    """Return GiB that this process holds now: what :func:`memory_gib` will count although no model takes it;
+    0 on a GPU.
     """
     if device.type == "cuda":
         return 0.0
@@ -281,8 +281,8 @@ def held_gib(device: torch.device) -> float:
 
 
 def _own_gib(name: str) -> float | None:
-    """Return ``VmRSS`` (held) or ``VmHWM`` (at most) of this process in GiB; None where the system does not say (not
-    Linux).
+    """Return ``VmRSS`` (held) or ``VmHWM`` (at most) of this process in GiB;
+    None where the system does not say (not Linux).
 
     Without pages of program files, which processes share: one that was forked sees them when it touches them, and would
     seem to take what another had before its model.
@@ -322,8 +322,8 @@ def counted_from_now(device: torch.device, held: float) -> dict[str, Any]:
 
 
 def memory_gib(device: torch.device) -> float:
-    """Return peak memory in GiB since :func:`forget_peak`: the allocator's on a GPU, what this process held on a
-    CPU.
+    """Return peak memory in GiB since :func:`forget_peak`: the allocator's on a GPU,
+    what this process held on a CPU.
     """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**30

@@ -93,8 +93,8 @@ def copy_state(
 
 
 def _copies(old: int, new: int, parts: int) -> Tensor:
-    """Return index of the entry that each of ``new`` entries copies, for an axis made of ``parts`` pieces laid end to
-    end.
+    """Return index of the entry that each of ``new`` entries copies,
+    for an axis made of ``parts`` pieces laid end to end.
     """
     if new < old or old % parts or new % parts:
         raise RecipeError(f"an axis of {old} cannot grow to {new}; choose depth.factor so that every width grows")
@@ -126,8 +126,8 @@ def _shares(places_I: Tensor, outputs: int, narrow_inputs: int, generator: torch
 
 
 def _before_logits(model: TrainingModel) -> nn.Module:
-    """Return the module whose output the matrix of logits reads: the head's norm, the final norm, or the last
-    block's.
+    """Return the module whose output the matrix of logits reads: the head's norm, the final norm,
+    or the last block's.
     """
     head, backbone = getattr(model, "head", None), model.backbone
     for module in (

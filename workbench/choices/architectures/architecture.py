@@ -65,14 +65,14 @@ class Backbone(nn.Module):
         raise NotImplementedError
 
     def residual_products(self, layer: int) -> list[nn.Linear]:
-        """Return the products (D, .) through which a layer writes into the residual stream: zeroed, the layer is
-        silent.
+        """Return the products (D, .) through which a layer writes into the residual stream: zeroed,
+        the layer is silent.
         """
         raise NotImplementedError
 
     def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> Sequence[Tensor | None]:
-        """Return mean entropy in nats of each layer's attention, (B, H, T, T), on these (few) rows, 0-d, without
-        gradient.
+        """Return mean entropy in nats of each layer's attention, (B, H, T, T), on these (few) rows, 0-d,
+        without gradient.
 
         None for a layer that does not say what it attends to.
         """
@@ -95,8 +95,8 @@ def uncopied(source: nn.Module, target: nn.Module) -> list[str]:
 
 
 def copies(depth: Any, layers: int) -> list[tuple[int, int]]:
-    """Return (source, layer) for every layer (B, T, D) -> (B, T, D) that a stage of a depth method makes of another
-    one.
+    """Return (source, layer) for every layer (B, T, D) -> (B, T,
+    D) that a stage of a depth method makes of another one.
     """
     transitions = [depth.transition(layers, stage) for stage in range(1, len(depth.starts()))]
     return [
@@ -170,8 +170,8 @@ class Architecture(Choice):
         return HEADS[self.head](backbone.embedding, self.tied)
 
     def head_parameters(self, vocabulary_size: int) -> int:
-        """Return numbers in the head's matrices, (D, V) and (D, D) if it transforms first: its share of the FLOP
-        formula.
+        """Return numbers in the head's matrices, (D, V) and (D, D) if it transforms first:
+        its share of the FLOP formula.
         """
         transform = self.width**2 if self.head == "transform" else 0
         return transform + self.width * vocabulary_size
@@ -201,14 +201,14 @@ class Architecture(Choice):
         return False
 
     def block_parameters(self) -> int:
-        """Return numbers in one block's matrices, (D, D) and the like, without norms and biases: N of the FLOP
-        formula.
+        """Return numbers in one block's matrices, (D, D) and the like, without norms and biases:
+        N of the FLOP formula.
         """
         raise NotImplementedError
 
     def least_parameters(self, tokens: int) -> int:
-        """Return numbers that a model with a vocabulary of so many tokens has at least: without norms, biases and
-        heads.
+        """Return numbers that a model with a vocabulary of so many tokens has at least: without norms,
+        biases and heads.
         """
         return self.layers * self.block_parameters() + tokens * self.width
 

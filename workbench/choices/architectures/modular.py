@@ -113,8 +113,8 @@ class Modular(Architecture):
         return self.local_window is not None and layer % self.global_every != 0
 
     def layer_span(self, layer: int, span: float) -> float:
-        """Return positions that a position of this layer sees, in tokens, where whole documents would be ``span``
-        tokens long.
+        """Return positions that a position of this layer sees, in tokens,
+        where whole documents would be ``span`` tokens long.
 
         A window that reaches h = W / 2 to both sides lets through 2 h + 1 - h (h + 1) / s of a document of s > h
         tokens, on average over its positions. Exact where all pieces are equally long, else slightly too many: the
@@ -131,8 +131,8 @@ class Modular(Architecture):
         return super().least_parameters(tokens) + tables * self.width
 
     def block_parameters(self) -> int:
-        """Return matrices (D, 3D), (D, D) and those of the feed-forward part: three of them when it is gated, else
-        two.
+        """Return matrices (D, 3D), (D, D) and those of the feed-forward part: three of them when it is gated,
+        else two.
         """
         gated = ACTIVATIONS[self.ffn][1]
         feed = 3 * self.width * gated_width(self.inner_width) if gated else 2 * self.width * self.inner_width

@@ -89,8 +89,8 @@ def distances(length: int, device: torch.device | None = None) -> Tensor:
 
 
 def relative_buckets(distance: Tensor, causal: bool) -> Tensor:
-    """Return T5's bucket of each distance key - query: one each up to a quarter (causal: half) of the buckets, then
-    log steps.
+    """Return T5's bucket of each distance key - query: one each up to a quarter (causal: half) of the buckets,
+    then log steps.
 
     Both sides: the first half of the buckets for the key at or before the query, the second for the key behind it.
     Causal: all buckets for the past.
@@ -112,8 +112,8 @@ def relative_buckets(distance: Tensor, causal: bool) -> Tensor:
 
 
 def toeplitz(values_KH: Tensor) -> Tensor:
-    """Return (2T - 1, H) values of the distances -(T - 1) .. T - 1 -> (H, T, T): [h, t, s] is the value of distance s
-    - t.
+    """Return (2T - 1, H) values of the distances -(T - 1) .. T - 1 -> (H, T, T): [h, t,
+    s] is the value of distance s - t.
     """
     length = (values_KH.shape[0] + 1) // 2
     # Row i of the windows holds values i .. i + T - 1; query t needs those from T - 1 - t on. Windows are views, and

@@ -57,7 +57,7 @@ class PreNormBlock(Block):
         return x + scale * self.drop(self.feed_forward(self.feed_forward_norm(x)))
 
     def entropy(self, x_BTD: Tensor, context: BlockContext) -> Tensor:
-        """Return mean entropy in nats of attention rows (B, H, T, T), 0-d, on the normalised input as in
-        :meth:`forward`.
+        """Return mean entropy in nats of attention rows (B, H, T, T), 0-d,
+        on the normalised input as in :meth:`forward`.
         """
         return self.attention.entropy(self.attention_norm(x_BTD), context)

@@ -215,8 +215,8 @@ class Stack(Backbone):
         rows_N: Tensor | None = None,
         causal: bool | Tensor | Sight | None = None,
     ) -> Tensor:
-        """Return hidden states (B, T, D), or (N, D) of the positions ``rows_N``; see :class:`Backbone` for the
-        arguments.
+        """Return hidden states (B, T, D), or (N, D) of the positions ``rows_N``;
+        see :class:`Backbone` for the arguments.
 
         Raises:
             RecipeError: the plan has more layers than the model, or rows are longer than it was built for.
@@ -286,8 +286,8 @@ class Stack(Backbone):
         self._trains = plan.trains
 
     def residual_products(self, layer: int) -> list[nn.Linear]:
-        """Return output product of the attention (D, D) and of the feed-forward part (D, F) of a layer, counted from
-        0.
+        """Return output product of the attention (D, D) and of the feed-forward part (D, F) of a layer,
+        counted from 0.
         """
         block = self.blocks[layer]
         assert isinstance(block, Block)
@@ -309,8 +309,8 @@ class Stack(Backbone):
 
     @torch.no_grad()
     def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> Sequence[Tensor | None]:
-        """Return mean entropy in nats of each layer's attention, (B, H, T, T), on these (few) rows, eager, without
-        dropout.
+        """Return mean entropy in nats of each layer's attention, (B, H, T, T), on these (few) rows, eager,
+        without dropout.
         """
         training = self.training
         self.eval()

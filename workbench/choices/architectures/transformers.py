@@ -175,8 +175,8 @@ class Transformers(Architecture):
         return backbone.head[0]
 
     def block_parameters(self) -> int:
-        """Return numbers in one layer's matrices, (D, D) and the like, counted on the layer itself (on the meta
-        device).
+        """Return numbers in one layer's matrices, (D, D) and the like,
+        counted on the layer itself (on the meta device).
         """
         return _matrices(self)[0]
 
@@ -328,8 +328,8 @@ def _skeleton(choice: Transformers, causal: bool) -> TransformersStack:
 
 
 def _matrices(choice: Transformers) -> tuple[int, int]:
-    """Return numbers in the matrices of the middle layer, and of the head without its output matrix; no weights are
-    made.
+    """Return numbers in the matrices of the middle layer, and of the head without its output matrix;
+    no weights are made.
     """
     stack = _skeleton(choice, not configs.has_head(configs.type_of(choice.model), False))
     # The middle one: first and last are the odd ones where layers differ.

@@ -65,8 +65,8 @@ def type_of(model: str) -> str:
 
 
 def local_config(model: str) -> dict[str, Any] | None:
-    """Return ``config.json`` of a folder, or of a name in the Hub's local cache; None when neither is there. No
-    network.
+    """Return ``config.json`` of a folder, or of a name in the Hub's local cache; None when neither is there.
+    No network.
     """
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError

@@ -74,8 +74,8 @@ class Pass:
         self._masks: dict[int, tuple[Any, Tensor]] = {}
 
     def mask(self, theirs: Any) -> Any:
-        """Return the model's own mask and ours in one, (B, 1, T, T); windows stay in force, and so does the model's
-        style.
+        """Return the model's own mask and ours in one, (B, 1, T, T); windows stay in force,
+        and so does the model's style.
         """
         # Not of this form: no mask of positions against positions. What comes of it is for the model's probe to say.
         if self.bias is None or (theirs is not None and theirs.ndim != 4):

@@ -146,8 +146,8 @@ class TransformersStack(Stack):
         rows_N: Tensor | None = None,
         causal: bool | Tensor | Sight | None = None,
     ) -> Tensor:
-        """Return hidden states (B, T, D), or (N, D) of the positions ``rows_N``; see :class:`Backbone` for the
-        arguments.
+        """Return hidden states (B, T, D), or (N, D) of the positions ``rows_N``;
+        see :class:`Backbone` for the arguments.
 
         Raises:
             RecipeError: the plan has more layers than the model, rows are longer than it was built for, or a layer
@@ -161,8 +161,8 @@ class TransformersStack(Stack):
 
     @torch.no_grad()
     def attention_entropy(self, tokens_BT: Tensor, batch: Batch) -> Sequence[Tensor | None]:
-        """Return mean entropy in nats of each layer's attention, (B, H, T, T), eager; None where a layer gives no
-        weights.
+        """Return mean entropy in nats of each layer's attention, (B, H, T, T), eager;
+        None where a layer gives no weights.
         """
         training, config = self.training, self.trunk.config
         implementation = config._attn_implementation

@@ -118,8 +118,8 @@ class Data(Choice):
         return budget.amount * self.most_rows * self.longest if steady else math.inf
 
     def length_at(self, progress: Progress) -> int:
-        """Return row length T at ``progress``, in tokens: as written, or a schedule's value rounded down to
-        ``length_step``.
+        """Return row length T at ``progress``, in tokens: as written,
+        or a schedule's value rounded down to ``length_step``.
 
         Example:
             >>> from workbench.choices.data import Embedded

@@ -54,8 +54,8 @@ class Package:
     files: tuple[str, ...]
 
     def modules(self) -> list[str]:
-        """Return names of its files below the deepest folder that holds all of them, with slashes: equal on every
-        machine.
+        """Return names of its files below the deepest folder that holds all of them, with slashes:
+        equal on every machine.
         """
         folder = os.path.commonpath([os.path.dirname(path) for path in self.files]) if self.files else ""
         return [os.path.relpath(path, folder).replace(os.sep, "/") for path in self.files]

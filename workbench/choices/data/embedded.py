@@ -45,8 +45,8 @@ class Embedded(Data):
     )
 
     def documents(self) -> Iterator[str]:
-        """Yield cleaned docstrings and documents without repetitions, a paragraph per line; harvested once, then
-        cached.
+        """Yield cleaned docstrings and documents without repetitions, a paragraph per line; harvested once,
+        then cached.
 
         Raises:
             DataError: a package that is not installed, a cache that cannot be written.

@@ -105,8 +105,8 @@ def strings_of(source: bytes, name: str) -> Iterator[str]:
 
 
 def _decoded(prefix: bytes, literal: bytes) -> str:
-    """Return text of a string literal; nothing for bytes, for templates (f-strings) and for what is no literal after
-    all.
+    """Return text of a string literal; nothing for bytes, for templates (f-strings)
+    and for what is no literal after all.
     """
     if b"f" in prefix or b"b" in prefix:
         return ""

@@ -146,8 +146,8 @@ def _counts(share_SK: np.ndarray, shift_S: np.ndarray) -> np.ndarray:
 
 
 def _limited(weight_K: np.ndarray, room_K: np.ndarray) -> np.ndarray:
-    """Return samples of each part, int64 (K,), in the block in which one reaches its limit; fewer than a block at the
-    end.
+    """Return samples of each part, int64 (K,), in the block in which one reaches its limit;
+    fewer than a block at the end.
     """
     count_K, weight_K, left = np.zeros(len(room_K), np.int64), weight_K.copy(), BLOCK
     while left and weight_K.sum() > 0:

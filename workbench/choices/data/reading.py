@@ -35,8 +35,8 @@ MOST_STRANGE = 0.02
 
 
 def format_of(path: Path) -> str | None:
-    """Return ``text``, ``json``, ``parquet`` or ``table`` by the file's name, compression stripped; None for all
-    others.
+    """Return ``text``, ``json``, ``parquet`` or ``table`` by the file's name, compression stripped;
+    None for all others.
     """
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED_ENDINGS:

@@ -85,8 +85,8 @@ class TokenStore:
             mapped.madvise(mmap.MADV_DONTNEED)
 
     def bytes_of(self, places_S: np.ndarray) -> np.ndarray:
-        """Return bytes of text of the tokens at some places, int64 of shape (S,); zeros where the store does not
-        know.
+        """Return bytes of text of the tokens at some places, int64 of shape (S,);
+        zeros where the store does not know.
         """
         if self.bytes_N is None:
             return np.zeros(len(places_S), np.int64)

@@ -84,8 +84,8 @@ class LayerPlan:
 
 
 def gates(stream: int, seed: int, step: int, micro_step: int, layers: int) -> list[float]:
-    """Return draws in [0, 1), one per layer: the same on every rank and in every resumed run; streams are
-    independent.
+    """Return draws in [0, 1), one per layer: the same on every rank and in every resumed run;
+    streams are independent.
     """
     generator = np.random.Generator(np.random.Philox(key=[seed, step], counter=[0, 0, stream, micro_step]))
     # A list, because numpy's own numbers and truth values do not go into JSON.
@@ -146,8 +146,8 @@ class Depth(Choice):
         return (0.0,)
 
     def stage(self, layers: int, progress: Progress) -> int:
-        """Return index of the stage in force at ``progress`` (steps, tokens and seconds done); 0 for a model of any
-        depth.
+        """Return index of the stage in force at ``progress`` (steps, tokens and seconds done);
+        0 for a model of any depth.
         """
         # The epsilon: step 6 of 20 has passed a boundary at 0.3, whatever the rounding of either.
         return sum(progress.fraction >= start - 1e-9 for start in self.starts()[1:])

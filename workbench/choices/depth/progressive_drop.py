@@ -77,8 +77,8 @@ class ProgressiveDrop(Depth):
         return LayerPlan(runs, scale, (True,) * layers, keep, layers)
 
     def theta_now(self, progress: Progress) -> float:
-        """Return theta(t) at ``progress``; gamma counts steps, or is 100 per budget of steps, tokens or seconds when
-        empty.
+        """Return theta(t) at ``progress``; gamma counts steps, or is 100 per budget of steps,
+        tokens or seconds when empty.
         """
         # The paper's gamma is 100 / T for a run of T steps; over the budget, runs of any length see one curve.
         if self.gamma is None:

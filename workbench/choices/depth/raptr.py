@@ -81,8 +81,8 @@ class Raptr(Depth):
         return {"path": self.length_at(1, progress)}
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Refuse lists of different lengths, shares out of bounds, and paths shorter than the layers that are fixed
-        on.
+        """Refuse lists of different lengths, shares out of bounds,
+        and paths shorter than the layers that are fixed on.
         """
         yield from super().problems(recipe)
         layers = recipe.architecture.layers

@@ -55,8 +55,8 @@ class Stacking(Depth):
         return Transition(before, tuple(range(now - before)), self.initial == "zero_output", self.state)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Refuse a depth that does not halve often enough, empty stages, and silent layers that are not the
-        identity.
+        """Refuse a depth that does not halve often enough, empty stages,
+        and silent layers that are not the identity.
         """
         layers, halvings = recipe.architecture.layers, len(self.shares) - 1
         yield from super().problems(recipe)

@@ -181,8 +181,8 @@ def remembered(recipe: Any) -> Plan | None:
 
 
 def calibrate(recipe: Any, say: Callable[[str], None]) -> Plan:
-    """Return the plan for a recipe whose execution is :class:`Planned`, measured now, in a process of its own, and
-    remembered.
+    """Return the plan for a recipe whose execution is :class:`Planned`, measured now, in a process of its own,
+    and remembered.
 
     A calibration that fails or never ends gives the defaults, and says so in the plan's note.
 

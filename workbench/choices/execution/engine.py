@@ -55,8 +55,8 @@ class Engine(Foreseen):
         return self
 
     def place(self, model: TrainingModel) -> TrainingModel:
-        """Return the model on the device, ready to train; its ``state_dict`` keeps its names, since checkpoints hold
-        them.
+        """Return the model on the device, ready to train; its ``state_dict`` keeps its names,
+        since checkpoints hold them.
         """
         model.lay_out(self.head, self.padding)
         return model.to(self.device)

@@ -68,16 +68,16 @@ def step_bytes(trained: Iterable[int], plan: MemoryPlan, moments: int) -> int:
 
 
 def state_bytes(optimizer: torch.optim.Optimizer, device: torch.device) -> int:
-    """Return bytes of the state that an optimizer has on a device already: none before its first step, but in a
-    fork.
+    """Return bytes of the state that an optimizer has on a device already: none before its first step,
+    but in a fork.
     """
     found = (value for state in optimizer.state.values() for value in state.values() if isinstance(value, Tensor))
     return sum(value.numel() * value.element_size() for value in found if value.device.type == device.type)
 
 
 def room_now(plan: MemoryPlan, device: torch.device, whole: int, here: bool) -> tuple[int, str]:
-    """Return bytes of a device that a run may count on if it began now, and in words, where it will fill what is free
-    then.
+    """Return bytes of a device that a run may count on if it began now, and in words,
+    where it will fill what is free then.
 
     Args:
         whole: bytes of the device. here: it is this machine's.

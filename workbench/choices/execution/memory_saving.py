@@ -293,8 +293,8 @@ def recompute_operations(backbone: nn.Module, operations: frozenset[str]) -> Non
 
 
 def least_bytes(recipe: Any, plan: MemoryPlan) -> dict[str, int]:
-    """Return bytes by part that a recipe's model takes at least, without activations, norms and biases; ``all`` is
-    the sum.
+    """Return bytes by part that a recipe's model takes at least, without activations, norms and biases;
+    ``all`` is the sum.
     """
     architecture, tokens = recipe.architecture, recipe.data.tokenizer.asked_size()
     numbers = architecture.least_parameters(tokens)

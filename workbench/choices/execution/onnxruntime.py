@@ -188,8 +188,8 @@ class OnnxRuntimeEngine(Engine):
         return super().described() | {"onnxruntime": version}
 
     def _graph(self, model: TokenPrediction, plan: LayerPlan, length: int) -> Any:
-        """Return one graph per row length: windows are cut into chunks by Python, which a traced graph takes for
-        constants.
+        """Return one graph per row length: windows are cut into chunks by Python,
+        which a traced graph takes for constants.
         """
         key = (model, length)
         if key not in self._graphs:

@@ -53,8 +53,8 @@ def encode(x: Tensor, offset: float, signed: bool) -> tuple[Tensor, Tensor]:
 
 
 def decode(codes: Tensor, scales: Tensor) -> Tensor:
-    """Return the float32 numbers of :func:`encode`'s codes, any shape, and scales (S,); exact for zero and the
-    largest.
+    """Return the float32 numbers of :func:`encode`'s codes, any shape, and scales (S,);
+    exact for zero and the largest.
     """
     x = torch.empty(codes.shape, dtype=torch.float32, device=codes.device)
     signed = codes.dtype == torch.int8
@@ -193,8 +193,8 @@ class StoredMoments(torch.optim.Optimizer):
 
 
 def whole_moments(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return a checkpoint's optimizer tensors, of any shapes, with codes read as float32: for an engine that stores
-    others.
+    """Return a checkpoint's optimizer tensors, of any shapes, with codes read as float32:
+    for an engine that stores others.
     """
     scaled = [name.removesuffix("_scale") for name in tensors if name.endswith("_scale")]
     coded = {name: decode(tensors[name], tensors[f"{name}_scale"]) for name in scaled}

@@ -28,8 +28,8 @@ VARIABLES = {
 
 @functools.cache
 def load_ortmodule() -> Any:
-    """Return the module ``onnxruntime.training.ortmodule``, fit to run in this process; it changes ``torch.onnx`` for
-    good.
+    """Return the module ``onnxruntime.training.ortmodule``, fit to run in this process;
+    it changes ``torch.onnx`` for good.
 
     Raises:
         ImportError: this Python has no onnxruntime-training.

@@ -229,8 +229,8 @@ def _narrow(values: np.ndarray) -> np.ndarray:
 
 
 def _masked_places(ids_N: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
-    """Return 15% of the ordinary tokens of every span (at least one), chosen by the lowest of the places' random
-    bits.
+    """Return 15% of the ordinary tokens of every span (at least one),
+    chosen by the lowest of the places' random bits.
     """
     spans = -(-len(ids_N) // REFERENCE_LENGTH)
     key_PT = random_bits(SEED, SELECT, torch.arange(spans), REFERENCE_LENGTH).numpy()

@@ -85,8 +85,8 @@ class MaskedPermuted(PredictsWords):
         return self.hides.context_free_loss(counts_V, vocabulary)
 
     def problems(self, recipe: Any) -> Iterator[Problem]:
-        """Refuse models whose attention goes by something else than a mask (B, S, S), or whose input tells a
-        neighbour.
+        """Refuse models whose attention goes by something else than a mask (B, S, S),
+        or whose input tells a neighbour.
         """
         architecture, way_out = recipe.architecture, "or choose objective 'masked'"
         if not isinstance(architecture, Modular):

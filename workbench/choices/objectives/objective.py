@@ -388,8 +388,8 @@ class Objective(Choice):
         return step_flops(architecture, vocabulary_size, plans, tokens, labelled, span, length)
 
     def context_free_loss(self, counts_V: np.ndarray, vocabulary: Vocabulary) -> float | None:
-        """Return the lowest training loss in nats that a model without context can reach, where it can copy what is
-        asked for.
+        """Return the lowest training loss in nats that a model without context can reach,
+        where it can copy what is asked for.
 
         None where training shows nothing of that, as the held-out score: word frequencies are the floor of both.
 

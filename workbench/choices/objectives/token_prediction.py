@@ -129,8 +129,8 @@ class TokenPrediction(TrainingModel):
         self._sampled_region = torch.compile(sampled_nats, **options)
 
     def states(self, seen: Labelled, batch: Batch, plan: LayerPlan) -> Tensor:
-        """Return final hidden states of the labelled slots, (N, D); the backbone skips what only other positions
-        need.
+        """Return final hidden states of the labelled slots, (N, D);
+        the backbone skips what only other positions need.
         """
         causal = self.causal if seen.causal is None else seen.causal
         if seen.index_N is None:

@@ -72,8 +72,8 @@ class AdafactorOptimizer(TensorwiseOptimizer):
         super().__init__(params, defaults)
 
     def start(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
-        """Return row and column means, (..., R) and (..., C), or a vector's own second moment; momentum where there
-        is one.
+        """Return row and column means, (..., R) and (..., C), or a vector's own second moment;
+        momentum where there is one.
         """
         state = {"step": no_steps()}
         if parameter.ndim < 2:

@@ -128,8 +128,8 @@ class LayerwiseOptimizer(TensorwiseOptimizer):
         return True
 
     def _gradient_scale(self, group: dict[str, Any], norm: Callable[[], Tensor]) -> Any:
-        """Return factor on a group's gradients, a number on a CPU, a 0-d tensor elsewhere; ``norm`` is that of all
-        groups.
+        """Return factor on a group's gradients, a number on a CPU, a 0-d tensor elsewhere;
+        ``norm`` is that of all groups.
         """
         return 1.0
 

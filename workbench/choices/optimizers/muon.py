@@ -137,8 +137,8 @@ class MuonOptimizer(MatrixOptimizer):
         descend(weights, updates, lr)
 
     def _orthogonalised(self, directions: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
-        """Return scaled, orthogonalised copies, (R, C) each, float32; equal shapes go through the iteration
-        together.
+        """Return scaled, orthogonalised copies, (R, C) each, float32;
+        equal shapes go through the iteration together.
         """
         precision = self.precision or (torch.float32 if directions[0].device.type == "cpu" else torch.bfloat16)
         by_shape: dict[torch.Size, list[int]] = {}
@@ -188,8 +188,8 @@ class Muon(OptimizerChoice):
     eps: float = knob(1e-8, "added to AdamW's denominator", gt=0, scale="log")
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        """Return a :class:`MuonOptimizer`; its state has the parameters' shapes, in float32 whatever their
-        precision.
+        """Return a :class:`MuonOptimizer`; its state has the parameters' shapes,
+        in float32 whatever their precision.
         """
         return MuonOptimizer(
             groups,

@@ -137,8 +137,8 @@ def _conditioned(matrix_PSS: Tensor) -> Tensor:
 
 
 def _eigenvectors(matrix_PSS: Tensor) -> Tensor:
-    """Return orthonormal eigenvectors as columns, (P, S, S), largest eigenvalue first; the identity where none are
-    found.
+    """Return orthonormal eigenvectors as columns, (P, S, S), largest eigenvalue first;
+    the identity where none are found.
     """
     conditioned = _conditioned(matrix_PSS)
     # Then in float64 on the CPU, which every machine has: libraries differ in what they fail on.

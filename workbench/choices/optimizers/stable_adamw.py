@@ -131,7 +131,7 @@ class StableAdamW(OptimizerChoice):
     eps: float = knob(1e-8, "added to the denominator", gt=0, scale="log")
 
     def build(self, groups: list[dict[str, Any]], device: torch.device) -> torch.optim.Optimizer:
-        """Return a :class:`StableAdamWOptimizer`; moments have their parameter's shape, float32 whatever its
-        precision.
+        """Return a :class:`StableAdamWOptimizer`; moments have their parameter's shape,
+        float32 whatever its precision.
         """
         return StableAdamWOptimizer(groups, lr=self.lr, betas=(self.beta1, self.beta2), eps=self.eps)

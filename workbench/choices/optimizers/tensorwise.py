@@ -92,8 +92,8 @@ class TensorwiseOptimizer(torch.optim.Optimizer):
         return loss
 
     def state_of(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        """Return the state of a tensor that has a gradient, of the shapes :meth:`start` gives it, made when it has
-        none.
+        """Return the state of a tensor that has a gradient, of the shapes :meth:`start` gives it,
+        made when it has none.
         """
         assert parameter.grad is not None
         if parameter.grad.is_sparse or parameter.is_complex():
@@ -128,15 +128,15 @@ def zeros(parameter: Tensor) -> Tensor:
 
 
 def no_steps(device: torch.device | str = "cpu") -> Tensor:
-    """Return a step count of 0, 0-d float32: a tensor, as in torch's own optimizers, so that checkpoints need no
-    exception.
+    """Return a step count of 0, 0-d float32: a tensor, as in torch's own optimizers,
+    so that checkpoints need no exception.
     """
     return torch.zeros((), dtype=torch.float32, device=device)
 
 
 def pieces(*columns: Sequence[Tensor]) -> Iterator[tuple[list[Tensor], ...]]:
-    """Yield parallel lists of tensors, cut so that elementwise work on them is fast; in-place work reaches the
-    originals.
+    """Yield parallel lists of tensors, cut so that elementwise work on them is fast;
+    in-place work reaches the originals.
 
     On an accelerator that is everything at once: few launches. On a CPU it is one cache-sized block of one tensor at a
     time, as lists of length 1.

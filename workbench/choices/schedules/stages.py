@@ -29,8 +29,8 @@ class Stages(Schedule):
         return self
 
     def value(self, x: float) -> float:
-        """Return the piece at ``x``, which counts what ``over`` says: a share of the budget, or steps, tokens or
-        seconds.
+        """Return the piece at ``x``, which counts what ``over`` says: a share of the budget, or steps,
+        tokens or seconds.
         """
         # As many boundaries passed, as many stages gone; >= ends a stage exactly at its boundary.
         return self.values[sum(x >= boundary for boundary in self.until)]

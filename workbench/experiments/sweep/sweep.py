@@ -123,8 +123,8 @@ class Sweep(Experiment[SweepFolder, SweepResult]):
         return Run(folder)
 
     def recipe(self, index: int | None = None) -> Recipe:
-        """Return the recipe of a point with the base recipe's own seed, to compose with or to race; of the best by
-        default.
+        """Return the recipe of a point with the base recipe's own seed, to compose with or to race;
+        of the best by default.
 
         One that was scored on tuning text is given on the whole text of its corpus.
 

@@ -184,8 +184,8 @@ def all_problems(fields: Mapping[str, Any], sound: Mapping[str, Any]) -> list[Pr
 
 
 def _mended(fields: Mapping[str, Any], sound: Mapping[str, Any], path: list[str]) -> dict[str, Any]:
-    """Return a copy of ``fields`` with the value at ``path`` as ``sound`` has it, else without it, which is its
-    default.
+    """Return a copy of ``fields`` with the value at ``path`` as ``sound`` has it, else without it,
+    which is its default.
     """
     key, *rest = path
     mended, inner, known = dict(fields), fields.get(key), sound.get(key)

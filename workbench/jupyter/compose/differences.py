@@ -23,8 +23,8 @@ class Difference(NamedTuple):
 
 
 def differences(here: Fields, there: Fields) -> list[Difference]:
-    """Return every knob that differs, in the order of the form; a choice of another kind is one row, whatever its
-    knobs.
+    """Return every knob that differs, in the order of the form; a choice of another kind is one row,
+    whatever its knobs.
 
     Example:
         >>> differences({"a": 1, "b": {"kind": "x", "c": 2}}, {"a": 1.0, "b": {"kind": "x", "c": 3}})

@@ -178,8 +178,8 @@ class ChoiceKnob(Row):
         return value if self.kind == CONSTANT else self._start(self._baseline)
 
     def _start(self, before: Any) -> dict[str, Any]:
-        """Return the chosen kind as it first appears: a schedule at the knob's number, any other choice as in an
-        edit.
+        """Return the chosen kind as it first appears: a schedule at the knob's number,
+        any other choice as in an edit.
         """
         model = registry(self.axis)[self.kind]
         number = isinstance(before, int | float) and not isinstance(before, bool)
@@ -347,8 +347,8 @@ def _knob(model: type[BaseModel], path: str, name: str, default: Any, changed: C
 
 
 def _within(level: Any, plain: Shape | None) -> Any:
-    """Return a level of a schedule moved into the knob's bounds: a batch that ends at 0 rows would be refused at
-    once.
+    """Return a level of a schedule moved into the knob's bounds:
+    a batch that ends at 0 rows would be refused at once.
     """
     if isinstance(level, list):
         return [_within(each, plain) for each in level]

@@ -179,8 +179,8 @@ def make_input(shape: Shape, label: str, tooltip: str, default: Any, scale: str)
 
 
 def make_slider(shape: Shape, default: Any, scale: str) -> ipywidgets.Widget | None:
-    """Return a slider over the whole legal range, or (logarithmic) some decades of it; None where it would be no
-    help.
+    """Return a slider over the whole legal range, or (logarithmic) some decades of it;
+    None where it would be no help.
     """
     # With continuous_update the page writes a loaded value back, rounded to the slider's step, unasked.
     common = {"readout": False, "continuous_update": False}
@@ -268,8 +268,8 @@ def _int(typed: str) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """Return a JSON value as a text box shows it: nothing for None, numbers as short as they read back, choices as
-    JSON.
+    """Return a JSON value as a text box shows it: nothing for None, numbers as short as they read back,
+    choices as JSON.
     """
     if value is None:
         return ""

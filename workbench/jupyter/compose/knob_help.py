@@ -13,8 +13,8 @@ from workbench.jupyter.compose.inputs import as_text
 
 
 def label_of(name: str, unit: str, tooltip: str) -> str:
-    """Return a knob's label as HTML: its name in words, the unit in small print unless the name ends with it, help on
-    hover.
+    """Return a knob's label as HTML: its name in words, the unit in small print unless the name ends with it,
+    help on hover.
 
     ipywidgets gives a text box with a description no tooltip at all, and lets no ``<small>`` through.
     """
@@ -56,8 +56,8 @@ def legal(info: FieldInfo) -> str:
 
 
 def value_text(value: Any, most: int = 60) -> str:
-    """Return a JSON value in few words: a choice as its kind and knobs, numbers as short as they read back, long text
-    cut.
+    """Return a JSON value in few words: a choice as its kind and knobs, numbers as short as they read back,
+    long text cut.
     """
     if value is None:
         return "none"

@@ -52,8 +52,8 @@ class CardPanel(SidePanel):
 
 
 def card_html(choice: type[Choice]) -> str:
-    """Return the card as HTML, its pictures inside; raw HTML in it is escaped, since other packages may bring their
-    own.
+    """Return the card as HTML, its pictures inside; raw HTML in it is escaped,
+    since other packages may bring their own.
     """
     if not (card := choice.card_path()).is_file():
         return f"<pre>{html.escape(choice.card())}</pre>"
@@ -67,8 +67,8 @@ def card_html(choice: type[Choice]) -> str:
 
 
 def _with_picture(token: Token, folder: Path) -> Token:
-    """Return an image of the card's own folder as data, since the page cannot reach that folder; any other as its
-    words.
+    """Return an image of the card's own folder as data, since the page cannot reach that folder;
+    any other as its words.
     """
     if token.type != "image":
         return token

@@ -153,8 +153,8 @@ class Track:
         return [name for name in self.columns.names if name in CORE or "." in name or name in extra]
 
     def drawn(self, name: str, choose: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> tuple[np.ndarray, int]:
-        """Return rows that draw a scalar of the whole run, and how many have it; chosen again only when rows were
-        added.
+        """Return rows that draw a scalar of the whole run, and how many have it;
+        chosen again only when rows were added.
 
         Args:
             name: of the scalar. choose: takes all steps and values, gives rows; always the same function.

@@ -180,8 +180,8 @@ def update(
 
 
 def sealed(header: dict[str, Any], block: bytes) -> bytes:
-    """Return header and block as one piece, for a widget trait: length of the header (u4), the header, padding, the
-    block.
+    """Return header and block as one piece, for a widget trait: length of the header (u4), the header, padding,
+    the block.
     """
     # NaN is no JSON to the page: better an error here that can be found than a widget that stays blank there.
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()

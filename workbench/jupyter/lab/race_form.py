@@ -170,8 +170,8 @@ def _arms(composed: str, called: str) -> tuple[str, str]:
 
 
 def _changed(composed: Recipe, baseline: Recipe) -> dict[str, tuple[Any, Any]]:
-    """Return knobs that both have with other values, what matters most first; what a choice alone has, its name
-    says.
+    """Return knobs that both have with other values, what matters most first; what a choice alone has,
+    its name says.
     """
     both = {path: values for path, values in composed.diff(baseline).items()
             if None not in values and not path.startswith(_NOT_RACED)}  # fmt: skip

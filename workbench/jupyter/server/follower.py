@@ -47,8 +47,8 @@ class Follower:
         return len(self._followed)
 
     def message(self, folders: Sequence[RunFolder], since: str = "", extra: frozenset[str] = frozenset()) -> bytes:
-        """Return the news for a page, sealed (see :mod:`workbench.jupyter.feed.wire`). Reads files: call it from a
-        thread.
+        """Return the news for a page, sealed (see :mod:`workbench.jupyter.feed.wire`). Reads files:
+        call it from a thread.
 
         Args:
             folders: the runs, none of them twice, in the page's order.
