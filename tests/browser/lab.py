@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
@@ -11,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.axe import violations
 from tests.browser.conftest import RESULTS
 from tests.browser.jupyter import Notebook, choose_theme, write_notebook
-from tests.browser.looks import unfit
+from tests.browser.looks import still, unfit
 from tests.browser.servers import Server
 from tests.tiny_runs import tiny_recipe
 from workbench.recipes.recipe import Recipe
@@ -64,9 +65,14 @@ def open_axes(page: Page, *names: str) -> None:
     """Open axes of the composer, which are all closed at first; the two that are changed most by default."""
     for name in names or ("Architecture", "Optimizer"):
         toggle = page.locator(".lab-composer .lab-toggle", has_text=name)
-        if toggle.get_attribute("aria-expanded") != "true":  # one that was open before its kernel ended is open again
-            toggle.press("Enter")
-        expect(toggle).to_have_attribute("aria-expanded", "true")
+        still(page, lambda: page.locator(".lab-composer").inner_text())
+        # One that was open before its kernel ended is open again, and may be so after it was pressed.
+        for patience in (10_000, 10_000, None):
+            if toggle.get_attribute("aria-expanded") != "true":
+                toggle.press("Enter")
+            with suppress(AssertionError) if patience else nullcontext():
+                expect(toggle).to_have_attribute("aria-expanded", "true", timeout=patience)
+                break
 
 
 def knob(page: Page, label: str) -> Locator:

@@ -13,7 +13,7 @@ from tests.browser.jupyter import Notebook, write_notebook
 from tests.browser.lab import assert_fit_in_both_themes, open_lab, stop_selected
 from tests.browser.looks import expect_curve, soon, unfit
 from tests.browser.servers import Server
-from tests.tiny_runs import yield_to_others
+from tests.tiny_runs import wait_until, yield_to_others
 from workbench.client.run_list import runs
 from workbench.store.folder import read_object
 
@@ -219,9 +219,11 @@ def test_where_it_runs_is_a_row_that_says_what_speaks_against_it(page: Page, ser
     place.fill("local:processes=2,oversubscribe=true")
     place.press("Tab")
     expect(launch).to_be_enabled()
+    before = {run.id for run in runs(server.runs)}
     launch.click()
-    expect(page.locator(".wb-run")).to_be_visible(timeout=60_000)
-    run = runs(server.runs)[0]
+    wait_until(lambda: len(runs(server.runs)) > len(before), 60, "the launched run")
+    (run,) = [run for run in runs(server.runs) if run.id not in before]
+    wait_until(lambda: read_object(run.folder.launched).get("knobs"), 60, "the place of the launch")
     assert read_object(run.folder.launched)["knobs"] == {"processes": 2, "oversubscribe": True}
     run.stop()
 
