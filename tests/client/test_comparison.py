@@ -144,9 +144,19 @@ def test_a_stopped_run_says_what_the_report_says_of_it(tmp_path: Path) -> None:
         assert [f"{value:.3f}" for value in rows[label]["values"]] == [each[name] for each in reported]
 
 
+def test_an_mfu_above_all_is_no_best(tmp_path: Path) -> None:
+    slow, over = (
+        make(tmp_path, name, {"name": name, "lr": 0.1}, {"mfu": mfu}) for name, mfu in (("a", 0.2), ("b", 1.4))
+    )
+    found = compare(made)
+    (row,) = [row for row in found["numbers"] if row["label"] == "MFU (%)"]
+    assert (row["values"], row["best"]) == (pytest.approx([20.0, 140.0]), [])
+    assert any(note.startswith("No best MFU: that of b is above 100%") for note in found["notes"])
+
+
 def test_losses_of_two_scores_have_no_best(tmp_path: Path) -> None:
     new, old = (
-        make(tmp_path, name, {"name": name, "lr": loss}, {"heldout_loss": loss, "mfu": loss})
+        make(tmp_path, name, {"name": name, "lr": loss}, {"heldout_loss": loss, "mfu": loss / 10})
         for name, loss in (("a", 5.0), ("b", 4.0))
     )
     write_json(old.evaluations, {"unigram_entropy": 6.0, "heldout": [], "result": {"heldout_loss": 4.0, "mfu": 0.1}})
@@ -162,7 +172,8 @@ def test_losses_of_two_scores_have_no_best(tmp_path: Path) -> None:
 
 def test_losses_compare_on_the_same_text_and_in_nats_with_the_same_tokens(tmp_path: Path) -> None:
     def run(name: str, text: str, tokenizer: str) -> RunFolder:
-        losses = dict.fromkeys(("heldout_loss", "train_loss", "bits_per_byte", "mfu"), ord(name)) | {"steps": 100}
+        losses = dict.fromkeys(("heldout_loss", "train_loss", "bits_per_byte"), ord(name)) | {"steps": 100}
+        losses["mfu"] = ord(name) / 1000
         folder = make(tmp_path, name, {"name": f"<{name}>", "lr": ord(name)}, losses)
         data = {"sources": {"files": text}, "split": {}, "tokenizer_sha256": tokenizer}
         write_json(folder.environment, {"data": data | {"heldout": {"sha256": text + tokenizer}}})

@@ -69,6 +69,11 @@ def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None
     # Without a result it is that of the last steps, which a mean over a whole run does not compare with.
     if any("mfu" in found and "mfu" not in last_result(view) for found, view in zip(numbers, views, strict=True)):
         unlike = (*unlike, "mfu")
+    # Nothing does more than all: the rate of the matrix product was measured while others had the cores.
+    if over := [run["name"] for run, found in zip(names, numbers, strict=True) if found.get("mfu", 0) > 100]:
+        unlike = (*unlike, "mfu")
+        why.append(f"No best MFU: that of {', '.join(over)} is above 100%, so the peak that it is a share of was "
+                   "measured beside other work.")  # fmt: skip
     origins = [view.origin for view in views]
     own = [found.get("steps", 0) - (origin.step if origin else 0)
            for found, origin in zip(numbers, origins, strict=True)]  # fmt: skip

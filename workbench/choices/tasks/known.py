@@ -141,7 +141,8 @@ def _paths_of(name: str, data: str | Path | None) -> list[Path]:
     roots = [Path(each).expanduser().absolute() for each in given]
     if not roots:
         raise DataError(
-            f"where are the files of '{name}'? Give their folder: data=DIR, `--data DIR` or ${EVALUATION_VARIABLE}"
+            f"where are the files of '{name}'? Give their folder: data=DIR, `--data DIR`, in the Lab '{name} in DIR', "
+            f"or ${EVALUATION_VARIABLE}"
         )
     if missing := [str(root) for root in roots if not root.is_dir()]:
         raise DataError(f"no such folder: {', '.join(missing)} (data, `--data`, ${EVALUATION_VARIABLE})")
@@ -157,7 +158,7 @@ def _paths_of(name: str, data: str | Path | None) -> list[Path]:
         if other != name and other.startswith(name))]  # fmt: skip
     if not (found := inside or exact):
         raise DataError(f"no files of '{name}' in {', '.join(map(str, roots))}: neither a folder '{name}' nor a file "
-                        f"whose name begins with it, ending in .jsonl, .csv, .tsv or .json")  # fmt: skip
+                        "whose name begins with it, ending in .jsonl, .csv, .tsv or .json, also compressed")  # fmt: skip
     return found
 
 
