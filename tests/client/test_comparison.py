@@ -148,7 +148,7 @@ def test_an_mfu_above_all_is_no_best(tmp_path: Path) -> None:
     slow, over = (
         make(tmp_path, name, {"name": name, "lr": 0.1}, {"mfu": mfu}) for name, mfu in (("a", 0.2), ("b", 1.4))
     )
-    found = compare(made)
+    found = compare([slow, over])
     (row,) = [row for row in found["numbers"] if row["label"] == "MFU (%)"]
     assert (row["values"], row["best"]) == (pytest.approx([20.0, 140.0]), [])
     assert any(note.startswith("No best MFU: that of b is above 100%") for note in found["notes"])

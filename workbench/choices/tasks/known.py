@@ -158,7 +158,7 @@ def _paths_of(name: str, data: str | Path | None) -> list[Path]:
         if other != name and other.startswith(name))]  # fmt: skip
     if not (found := inside or exact):
         raise DataError(f"no files of '{name}' in {', '.join(map(str, roots))}: neither a folder '{name}' nor a file "
-                        "whose name begins with it, ending in .jsonl, .csv, .tsv or .json, also compressed")  # fmt: skip
+                        "whose name begins with it, ending in .jsonl, .csv, .tsv or .json, or packed")  # fmt: skip
     return found
 
 
