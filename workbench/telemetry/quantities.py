@@ -184,7 +184,7 @@ QUANTITIES = (
     Quantity("data.batch_size", "rows per step", "rows of text that one optimizer step trains on"),
     Quantity("data.sequence_length", "tokens per row", "length of each row that is trained on"),
     Quantity("tokens_per_second", "speed", "tokens trained on per second since the record before", unit="tokens/s"),
-    Quantity("mfu", "MFU", "share of the device's peak FLOPs that the model's own mathematics uses", unit="%"),
+    Quantity("mfu", "MFU", "share of the device's peak FLOPs; above 100%, it was measured beside other work", unit="%"),
     Quantity("memory_gib", "peak memory", "most memory held at once so far", unit="GiB"),
     Quantity(
         "processor_share",
