@@ -326,17 +326,23 @@ def test_resume_in_every_phase_of_the_objective_and_at_the_border(tiny: Recipe, 
     assert whole.telemetry.series("masked_rows")[1] == parts.telemetry.series("masked_rows")[1]
 
 
-@pytest.mark.parametrize(("kind", "score"), [("hybrid", "next_token_loss"), ("masked_permuted", "permuted_loss")])
-def test_resume_where_columns_do_not_all_see_the_same(tiny: Recipe, live: Live, kind: str, score: str) -> None:
-    """Rows and orders follow from the samples: a run that was stopped ends as one that was not, scores included."""
-    recipe = tiny.with_(objective=kind, depth="progressive_drop", budget="6 steps")
+def points_of_a_run_stopped_at_three(live: Live, recipe: Recipe) -> list[dict[str, Any]]:
+    """Train a recipe straight and in two parts; return its evaluations, which are the same in both, as are weights."""
     whole, parts = live(recipe), live(recipe)
     straight = train(whole)
     assert train(parts, stop_at=3).step == 3
     assert_same(straight, train(parts, resume=True))
     found = [read_evaluations(run.folder)["points"] for run in (whole, parts)]
     assert [point["scores"] for point in found[0]] == [point["scores"] for point in found[1]]
-    assert found[0][-1]["scores"][score]["unit"] == "nats"
+    return found[0]
+
+
+@pytest.mark.parametrize(("kind", "score"), [("hybrid", "next_token_loss"), ("masked_permuted", "permuted_loss")])
+def test_resume_where_columns_do_not_all_see_the_same(tiny: Recipe, live: Live, kind: str, score: str) -> None:
+    """Rows and orders follow from the samples: a run that was stopped ends as one that was not, scores included."""
+    recipe = tiny.with_(objective=kind, depth="progressive_drop", budget="6 steps")
+    found = points_of_a_run_stopped_at_three(live, recipe)
+    assert found[-1]["scores"][score]["unit"] == "nats"
 
 
 _LINE = {"kind": "linear", "start": 0.9, "end": 0.1}
@@ -355,13 +361,7 @@ OBJECTIVES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("objective", quick_ones(OBJECTIVES, OBJECTIVES[0]), ids=lambda each: " ".join(map(str, each)))
 def test_an_objective_with_its_options_resumes_bit_for_bit(tiny: Recipe, live: Live, objective: dict[str, Any]) -> None:
-    recipe = tiny.with_(objective=objective, budget="6 steps")
-    whole, parts = live(recipe), live(recipe)
-    straight = train(whole)
-    assert train(parts, stop_at=3).step == 3
-    assert_same(straight, train(parts, resume=True))
-    found = [read_evaluations(run.folder)["points"] for run in (whole, parts)]
-    assert [point["scores"] for point in found[0]] == [point["scores"] for point in found[1]]
+    points_of_a_run_stopped_at_three(live, tiny.with_(objective=objective, budget="6 steps"))
 
 
 @pytest.mark.parametrize("objective", quick_ones(["masked", "diffusion"], "masked"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.base.errors import WorkbenchError, unknown
+from workbench.base.errors import check_known
 from workbench.bench.contender import TRAINER, note
 from workbench.bench.forecast_cases import cases
 from workbench.bench.harness import rounds_of
@@ -95,8 +95,7 @@ def measured(options: Options) -> dict[str, Any]:
     """Measure what the options ask for."""
     known = {name for kind in options.kinds for name in CASES[kind]}
     for name in options.only or ():
-        if name not in known:
-            raise WorkbenchError(unknown("--only", name, known))
+        check_known("--only", name, known)
     found: Found = {kind: {} for kind in options.kinds}
     for kind in options.kinds:
         chosen = {name: each for name, each in recipes(kind).items() if options.only is None or name in options.only}

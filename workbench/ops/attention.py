@@ -99,8 +99,8 @@ def attention_probabilities(q_BHTE: Tensor, k_BHSE: Tensor, bias_BHTS: Tensor) -
 
 
 def sdpa(q_BHTE: Tensor, k_BHSE: Tensor, v_BHSE: Tensor, bias_BHTS: Tensor, dropout: float = 0.0) -> Tensor:
-    """Return torch's scaled_dot_product_attention, additive mask; arguments and result (B, H, T,
-    E) as for :func:`plain`.
+    """Return torch's scaled_dot_product_attention, additive mask;
+    arguments and result (B, H, T, E) as for :func:`plain`.
     """
     # torch's CPU kernel knows no dropout, and what torch does instead draws every number by itself when compiled.
     if dropout and q_BHTE.device.type == "cpu":

@@ -95,8 +95,8 @@ def uncopied(source: nn.Module, target: nn.Module) -> list[str]:
 
 
 def copies(depth: Any, layers: int) -> list[tuple[int, int]]:
-    """Return (source, layer) for every layer (B, T, D) -> (B, T,
-    D) that a stage of a depth method makes of another one.
+    """Return (source, layer) for every layer (B, T, D) -> (B, T, D) that a stage of a depth method makes
+    of another one.
     """
     transitions = [depth.transition(layers, stage) for stage in range(1, len(depth.starts()))]
     return [
@@ -218,8 +218,8 @@ class Architecture(Choice):
         return 0
 
     def mixing_parameters(self) -> int:
-        """Return those of them that all B * T tokens need before positions are mixed: queries, keys and values, (D,
-        3D).
+        """Return those of them that all B * T tokens need before positions are mixed: queries, keys and values,
+        (D, 3D).
         """
         return 3 * self.width**2
 

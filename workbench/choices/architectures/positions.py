@@ -112,8 +112,8 @@ def relative_buckets(distance: Tensor, causal: bool) -> Tensor:
 
 
 def toeplitz(values_KH: Tensor) -> Tensor:
-    """Return (2T - 1, H) values of the distances -(T - 1) .. T - 1 -> (H, T, T): [h, t,
-    s] is the value of distance s - t.
+    """Return (2T - 1, H) values of the distances -(T - 1) .. T - 1 -> (H, T, T):
+    [h, t, s] is the value of distance s - t.
     """
     length = (values_KH.shape[0] + 1) // 2
     # Row i of the windows holds values i .. i + T - 1; query t needs those from T - 1 - t on. Windows are views, and

@@ -27,8 +27,8 @@ def everywhere(seen: Labelled) -> Labelled:
 
 
 def padded(seen: Labelled, batch: Batch, pad: int) -> tuple[Labelled, Batch]:
-    """Return packed rows (B, T) -> one row of T positions for every piece of a document, filled up with ``pad``: (P,
-    T).
+    """Return packed rows (B, T) -> one row of T positions for every piece of a document, filled up with ``pad``:
+    (P, T).
 
     Labels stay in their order. How many pieces there are is read from the device, which a GPU waits for.
     """

@@ -103,8 +103,8 @@ class AdafactorOptimizer(TensorwiseOptimizer):
 
 
 def _inverse_root(square: Tensor, state: dict[str, Any], decay: float) -> Tensor:
-    """Return 1 / sqrt(estimated second moment) after it has taken in ``square``, both of the tensor's shape (..., R,
-    C).
+    """Return 1 / sqrt(estimated second moment) after it has taken in ``square``,
+    both of the tensor's shape (..., R, C).
     """
     # 1 at the first step, which makes a bias correction superfluous.
     weight = state["step"].item() ** -decay
