@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 KERNELS := $(VENV)/.kernels
+PEERS := $(VENV)/.peers
 
 .PHONY: demo test test-all kernels quick test-avx2 test-engines durations lab check lint types fuzz faults bench frontend docs packages \
 	audit pictures browser compat clean
@@ -35,7 +36,8 @@ check: $(KERNELS) lint types
 # Everything, long proofs and the engines that have a Python of their own included: before a release.
 test-all:
 	$(MAKE) -j2 $(KERNELS) lint types browser
-	WORKBENCH_TEST_ENGINES=$(CURDIR)/.venv-engines $(PYTEST) $(RERUN)
+	$(MAKE) $(PEERS)
+	PATH="$(CURDIR)/$(VENV)/node/node_modules/.bin:$$PATH" WORKBENCH_TEST_ENGINES=$(CURDIR)/.venv-engines $(PYTEST) $(RERUN)
 
 # Before every commit: the tests that start no process, open no browser and take under a second.
 quick: lint types
@@ -126,6 +128,16 @@ $(KERNELS): $(STAMP) $(shell find kernels_ext -name build -prune -o -name '*.py'
 	else echo "g++ is missing: LANS and LAMB step without fused kernels, whose tests are skipped"; fi
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/triton "triton==3.9.0" || \
 		echo "triton cannot be installed: the tests of the kernels for CUDA are skipped"
+	touch $@
+
+# What only the long proofs meet: the site's builder, readers of bridges, Ray, scorers, a hub, and what stands for S3 and
+# for another host (s3fs names one fsspec, not the pinned one), and Slurm. Tests of what cannot be installed are skipped.
+$(PEERS): $(STAMP)
+	$(BIN)/python -m pip install --quiet -c constraints.txt jupyterhub asyncssh paramiko \
+		-e ".[docs,score,scale,ray,tensorboard,wandb,mlflow,trackio]"
+	$(BIN)/python -m pip install --quiet "moto[server]" s3fs
+	npm install --silent --no-save --prefix $(VENV)/node configurable-http-proxy || true
+	command -v slurmctld >/dev/null || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq slurm-wlm munge iproute2 >/dev/null || true
 	touch $@
 
 clean:

@@ -29,7 +29,13 @@ SMALL: dict[str, dict[str, Any]] = {
     "00_quickstart": {"budget": "30 s"},
     "10_train": {"budget": "20 s"},
     "12_report_run": {},
-    "20_race": {"budget": "60 steps", "seeds": 4, "fail_on": "never"},
+    "20_race": {
+        "baseline": "quickstart",
+        "mine": "quickstart:optimizer=lans",
+        "budget": "400 steps",
+        "seeds": 4,
+        "fail_on": "never",
+    },
     "21_accelerate_model": {"budget": "2 epochs"},
     "22_sweep": {"budget": "60 steps"},
 }
