@@ -45,6 +45,12 @@ def test_a_prediction_is_kept_and_meets_its_outcome(
     }  # fmt: skip
 
 
+def test_its_files_lie_beside_the_answers_and_belong_to_whom_the_runs_do(lesson: wb.Lesson, tmp_path: Path) -> None:
+    tmp_path.chmod(0o2775)
+    assert lesson.folder == tmp_path / "lessons" / "did_it_learn" / "ada"
+    assert {each.stat().st_mode & 0o7777 for each in (lesson.folder, *lesson.folder.parents[:2])} == {0o2775}
+
+
 def test_a_number_has_an_error_and_its_first_outcome_counts(
     lesson: wb.Lesson, capsys: pytest.CaptureFixture[str]
 ) -> None:

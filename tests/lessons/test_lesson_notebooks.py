@@ -134,7 +134,8 @@ def test_an_experiment_refuses_to_begin_without_a_prediction(tmp_path: Path, mon
             names["runs_dir"] = str(tmp_path / "runs")
     with pytest.raises(LessonError, match="commit to a prediction first"):
         exec(cell.source, names)
-    assert not (tmp_path / "runs").exists()
+    assert [each.name for each in tmp_path.iterdir()] == ["runs"], "its files lie in the runs folder"
+    assert not list((tmp_path / "runs").glob("*/recipe.json"))
 
 
 @pytest.mark.extended

@@ -229,6 +229,13 @@ class Lesson:
         return f"Lesson({self.name!r}, learner={self.learner!r}, runs={str(self.runs)!r})"
 
     @property
+    def folder(self) -> Path:
+        """Folder for files that this learner's lesson writes, beside the answers; made on first use."""
+        folder = self._path.with_suffix("")
+        record.make_folder(folder)
+        return folder
+
+    @property
     def _path(self) -> Path:
         return record.path_of(self.runs, self.name, self.learner)
 

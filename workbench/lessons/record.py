@@ -77,7 +77,7 @@ class Record(BaseModel):
             LessonError: it cannot be written.
         """
         try:
-            _make(path.parent)
+            make_folder(path.parent)
             write_json(path, self.model_dump(by_alias=True))
         except OSError as error:
             raise LessonError(
@@ -122,12 +122,12 @@ def records(root: Path, lesson: str) -> list[Record]:
     return found
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """Make a folder below the runs folder with the permissions of what holds it: learners share a runs folder."""
     if folder.is_dir():
         return
     holder = folder.parent
-    if folder.parent.name == FOLDER or folder.name == FOLDER:
-        _make(holder)
+    if FOLDER in (folder.name, holder.name, holder.parent.name):
+        make_folder(holder)
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(holder.stat().st_mode & 0o7777)
