@@ -89,7 +89,7 @@ def test_a_race_a_tuning_and_a_sweep_in_the_lab(
     expect(panel.get_by_role("columnheader", name="time to the baseline's final score")).to_have_count(2)
     panel.get_by_role("button", name="As a table").press("Enter")
     # The table of arms has such a column, too; the numbers of the picture stand below it.
-    expect(panel.get_by_role("columnheader", name="seconds on an idle machine").last).to_be_in_viewport()
+    expect(panel.get_by_role("columnheader", name="seconds, forecast").last).to_be_in_viewport()
     page.screenshot(path=RESULTS / "lab-race.png")
     assert violations(page, "race", roots=(".lab-experiment",)) == []
     assert unfit(page) == []
@@ -201,7 +201,7 @@ def test_a_sweep_in_a_cell_shows_one_picture(page: Page, server: Server, sweep: 
     expect(static).to_be_hidden()
     # The longest of the pictures is named whole.
     chosen = page.locator(".lab-experiment").get_by_label("picture", exact=True)
-    expect(chosen.locator("option:checked")).to_have_text("score against seconds on an idle machine")
+    expect(chosen.locator("option:checked")).to_have_text("score against seconds, forecast")
     words = "select => { const text = select.selectedOptions[0].text, context = document.createElement('canvas')"
     words += (
         ".getContext('2d'); context.font = getComputedStyle(select).font; return context.measureText(text).width; }"

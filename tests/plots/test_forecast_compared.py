@@ -9,6 +9,7 @@ import pytest
 
 import workbench.plots.forecast_compared as module
 from workbench.plots.forecast_compared import beside_line, compared
+from workbench.plots.forecast_facts import MEASURED_SPEED
 from workbench.store.measured import memory_for_training
 from workbench.store.origin import Origin
 
@@ -35,15 +36,15 @@ def test_forecast_beside_a_run_that_ended(view) -> None:
 def test_what_was_measured_stands_beside_the_forecast_and_what_that_assumed(view, empty) -> None:
     rows = compared(FOUND, view)
     assert beside_line(rows, view) == (
-        "took 1 min 42 s at 8,000 tokens/s; forecast 1 min 40 s at 8,192, alone on the machine"
+        "took 1 min 42 s at 8,000 tokens/s; forecast 1 min 40 s at 8,192, from speeds measured on the machine"
     )
     running = replace(view, status="running")
-    assert beside_line(rows, running) == "now 8,000 tokens/s; forecast 8,192, alone on the machine"
+    assert beside_line(rows, running) == "now 8,000 tokens/s; forecast 8,192, from speeds measured on the machine"
     assert beside_line(rows, replace(view, status="paused")).startswith("paused at 8,000 tokens/s; forecast 8,192")
-    assert beside_line(rows, running, 1).endswith("alone on the machine"), "the run itself"
-    assert beside_line(rows, running, 2).endswith("alone on the machine; 2 runs train on it now")
+    assert beside_line(rows, running, 1).endswith("from speeds measured on the machine"), "the run itself"
+    assert beside_line(rows, running, 2).endswith("from speeds measured on the machine; 2 runs train on it now")
     nothing = beside_line(compared(FOUND, empty), replace(empty, status="running"))
-    assert nothing == "forecast 8,192 tokens/s, alone on the machine; not measured yet"
+    assert nothing == "forecast 8,192 tokens/s, from speeds measured on the machine; not measured yet"
 
 
 def test_the_time_of_a_run_that_was_stopped_is_not_what_it_took(view) -> None:
@@ -53,7 +54,7 @@ def test_the_time_of_a_run_that_was_stopped_is_not_what_it_took(view) -> None:
     assert beside_line(rows, stopped).startswith("stopped, would have taken 1 min 42 s at 8,000 tokens/s; forecast")
     assert "present" not in rows[3].note
     early = compared(FOUND, replace(view, status="stopped", state={**state, "progress": 0.01}))
-    assert beside_line(early, stopped) == "stopped at 8,000 tokens/s; forecast 8,192, alone on the machine"
+    assert beside_line(early, stopped) == f"stopped at 8,000 tokens/s; forecast 8,192, {MEASURED_SPEED}"
 
 
 def test_memory_is_what_training_added(view) -> None:

@@ -79,6 +79,12 @@ def test_what_speaks_against_a_recipe() -> None:
 
 def test_what_a_forecast_assumes() -> None:
     adds = "compiling adds about 40 s the first time, with a core to itself"
-    assert assumed(FOUND, 3) == f"alone on the machine; 3 runs train on it now; {adds}"
-    assert assumed({**FOUND, "provisional": "of the defaults"}) == f"alone on the machine; {adds}; of the defaults"
-    assert assumed({**FOUND, "preparation": "and once, reading"}) == f"alone on the machine; {adds}; and once, reading"
+    assert assumed(FOUND, 3) == f"from speeds measured on the machine; 3 runs train on it now; {adds}"
+    assert (
+        assumed({**FOUND, "provisional": "of the defaults"})
+        == f"from speeds measured on the machine; {adds}; of the defaults"
+    )
+    assert (
+        assumed({**FOUND, "preparation": "and once, reading"})
+        == f"from speeds measured on the machine; {adds}; and once, reading"
+    )

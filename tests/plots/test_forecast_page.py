@@ -73,7 +73,7 @@ def test_the_line_says_the_same() -> None:
     assert words(checked(line_html(FOUND, 3.6))) == (
         "2 min 20 s to the end with compiling, 1 min 40 s (1 min 20 s to 2 min 5 s) of training · 8,192 tokens/s · "
         "1.5 GiB of 16.0 GiB of memory · cost 0.10 "
-        "alone on the machine; compiling adds about 40 s the first time, with a core to itself"
+        "from speeds measured on the machine; compiling adds about 40 s the first time, with a core to itself"
     )
     shared = words(line_html({**FOUND, "provisional": "until it is <measured>"}, sharing=1))
     assert shared.endswith(
@@ -136,7 +136,7 @@ def test_the_comparison_marks_what_is_far_off(view) -> None:
     text = checked(comparison_html(compared({**FOUND, "tokens_per_second": 16_000.0}, view), view.name))
     assert re.search(r'class="wb-far">50%', text)
     assert re.search(r'class="wb-near">as forecast', text)
-    assert "synthetic: forecast (alone on the machine) and measured" in words(text)
+    assert "synthetic: forecast (from speeds measured on the machine) and measured" in words(text)
 
 
 @pytest.mark.parametrize("heavy", ["plotly", "matplotlib", "torch", "ipywidgets"])

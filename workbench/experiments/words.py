@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from workbench.base.text import many
 from workbench.experiments.plan import Cost
 from workbench.experiments.readings import Reading
+from workbench.plots.forecast_facts import MEASURED_SPEED
 
-IDLE = "on a machine that does nothing else"
-"""The condition of a forecast of time: under a load it takes several times as long."""
 UNITS = {"nats": "nats", "bits_per_byte": "bits per byte"}
 FINAL = "it cannot be resumed; start it anew with the same command or call: what its runs reached so far stays"
 """The way out of an experiment that was cancelled or has failed."""
@@ -20,10 +19,10 @@ def cost_line(what: str, cost: Cost, at_once: int, more: str = "") -> str:
 
     Example:
         >>> cost_line("4 runs", Cost(4, 600.0, 0.5), 2)
-        '4 runs, 2 at a time: about 10 min on a machine that does nothing else, 0.5 core hours'
+        '4 runs, 2 at a time: about 10 min (from speeds measured on the machine), 0.5 core hours'
     """
     hours = f", {cost.core_hours:.2g} core hours" if cost.core_hours else ""
-    return f"{what}, {at_once} at a time: about {duration(cost.seconds)} {IDLE}{hours}{more}"
+    return f"{what}, {at_once} at a time: about {duration(cost.seconds)} ({MEASURED_SPEED}){hours}{more}"
 
 
 def underway(readings: Iterable[Reading]) -> list[str]:

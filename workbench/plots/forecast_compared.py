@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.text import UNKNOWN, count, duration_words
-from workbench.plots.forecast_facts import ALONE, assumed, bytes_words
+from workbench.plots.forecast_facts import MEASURED_SPEED, assumed, bytes_words
 from workbench.plots.forecast_reasons import MISSED, others_at_work, why_missed
 from workbench.store.measured import measured, memory_for_training
 from workbench.store.state import FINAL
@@ -119,16 +119,18 @@ def beside_line(rows: Sequence[Compared], view: RunView, sharing: int = 0) -> st
     if speed.off is None:
         if status in FINAL:
             return ""
-        return f"forecast {speed.ahead} tokens/s, {ALONE}; not measured yet"
+        return f"forecast {speed.ahead} tokens/s, {MEASURED_SPEED}; not measured yet"
     if status not in FINAL:
         when = "paused at" if status == "paused" else "now"
         return f"{when} {speed.measured} tokens/s; forecast {speed.ahead}, {assumed({}, sharing if sharing > 1 else 0)}"
     slowed = speed.missed and speed.off > 0 and others_at_work(view)
-    alone = f"{ALONE}; others were at work on it" if slowed else ALONE
+    basis = f"{MEASURED_SPEED}; others were at work on it" if slowed else MEASURED_SPEED
     if seconds.off is None:
-        return f"{status} at {speed.measured} tokens/s; forecast {speed.ahead}, {alone}"
+        return f"{status} at {speed.measured} tokens/s; forecast {speed.ahead}, {basis}"
     took = "took" if status == "finished" else f"{status}, would have taken"
-    return f"{took} {seconds.measured} at {speed.measured} tokens/s; forecast {seconds.ahead} at {speed.ahead}, {alone}"
+    return (
+        f"{took} {seconds.measured} at {speed.measured} tokens/s; forecast {seconds.ahead} at {speed.ahead}, {basis}"
+    )
 
 
 def missed_lines(rows: Sequence[Compared]) -> list[str]:

@@ -16,8 +16,8 @@ NUMBERS = (
 """Fields that every forecast must have to be shown (``Forecast.to_dict``); all else may be missing."""
 LONG_SECONDS = 90 * 86_400.0
 """From which on a run is said to take too long to be begun without a thought."""
-ALONE = "alone on the machine"
-"""The assumption of every forecast."""
+MEASURED_SPEED = "from speeds measured on the machine"
+"""The ground of every forecast of time: no measurement knows what else ran beside it."""
 
 
 def whole_forecast(raw: Any) -> dict[str, Any] | None:
@@ -110,12 +110,12 @@ def assumed(found: Mapping[str, Any], sharing: int = 0) -> str:
 
     Example:
         >>> assumed({}), assumed({}, 2)
-        ('alone on the machine', 'alone on the machine; 2 runs train on it now')
+        ('from speeds measured on the machine', 'from speeds measured on the machine; 2 runs train on it now')
     """
     now = f"; {many(sharing, 'run')} train{'s' * (sharing == 1)} on it now" if sharing else ""
     # Forecasts of earlier versions do not say.
     more = [str(found[name]) for name in ("preparation", "provisional") if found.get(name)]
-    return "; ".join([f"{ALONE}{now}", *filter(None, [compiling(found)]), *more])
+    return "; ".join([f"{MEASURED_SPEED}{now}", *filter(None, [compiling(found)]), *more])
 
 
 def before_start(found: Mapping[str, Any]) -> tuple[float, list[str]]:

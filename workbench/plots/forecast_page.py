@@ -12,7 +12,7 @@ from typing import Any
 from workbench.base.text import count, duration_words
 from workbench.plots.forecast_compared import Compared
 from workbench.plots.forecast_facts import (
-    ALONE,
+    MEASURED_SPEED,
     assumed,
     at_work,
     before_start,
@@ -126,7 +126,7 @@ def comparison_html(rows: Sequence[Compared], name: str) -> str:
         for row in rows
     )
     head = "".join(f'<th scope="col">{title}</th>' for title in ("forecast", "measured", "of the forecast", ""))
-    caption = f"<caption>{escape(name)}: forecast ({ALONE}) and measured</caption>"
+    caption = f"<caption>{escape(name)}: forecast ({MEASURED_SPEED}) and measured</caption>"
     return (
         f'<div class="wb-forecast"><table class="wb-compared">{caption}'
         f'<thead><tr><th scope="col"></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'

@@ -42,7 +42,7 @@ LEVEL_HELP = {
     "target": "the held-out loss to reach",
 }
 """Meanings of the lines, shown under the pointer."""
-SECONDS_TRAINED, SECONDS_AHEAD = "seconds of training", "seconds on an idle machine"
+SECONDS_TRAINED, SECONDS_AHEAD = "seconds of training", "seconds, forecast"
 MEMORY_FOR_TRAINING = "memory for training (GiB)"
 """Label of the most memory that training took, beyond what its process held before there was a model."""
 """Titles of times in tables and on axes: as a run has measured them, and as they were forecast."""

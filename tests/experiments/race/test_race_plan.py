@@ -155,8 +155,8 @@ def test_cost_is_that_of_all_runs(planned: Planned) -> None:
     assert plan.cost.seconds == pytest.approx(each / plan.at_once)
     assert plan.cost.core_hours == pytest.approx(each / 3600)
     text = "\n".join(cost_lines(plan))
-    for words in ("24 runs", "(baseline)", "200 steps = ", " s of an idle machine (",
-                  f" at a time: about {duration(plan.cost.seconds)} on a machine that does nothing else, ",
+    for words in ("24 runs", "(baseline)", "200 steps = ", " s forecast (",
+                  f" at a time: about {duration(plan.cost.seconds)} (from speeds measured on the machine), ",
                   "12 of the 2 arms on 6 seeds", "12 of baseline at 0.5x and 2x",
                    "With 6 seeds this race detects differences of 0.03"):  # fmt: skip
         assert words in text

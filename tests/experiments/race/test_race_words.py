@@ -17,7 +17,7 @@ def test_the_table_has_what_each_arm_took_and_reached(planned: Planned) -> None:
     race = held(planned())
     share = race.plan.shares["mine"]
     titles, (baseline, mine) = race.seen.table()
-    assert titles == ["arm", "steps", "tokens", "TFLOP", "seconds on an idle machine", "seconds of training",
+    assert titles == ["arm", "steps", "tokens", "TFLOP", "seconds, forecast", "seconds of training",
                       "held-out (nats)", "seeds", "steps to the baseline's final score",
                       "time to the baseline's final score"]  # fmt: skip
     assert baseline[0] == "baseline"

@@ -37,7 +37,7 @@ def test_points_that_are_the_same_are_one_and_those_that_cannot_train_are_kept(p
     plan, points = planned({"architecture.heads": [2, 3], "architecture.width": [32, 48]})
     assert [bool(point.error) for point in points] == [False, False, True, False]
     assert (plan.runs, plan.cost.runs) == (4, 3)
-    assert " on a machine that does nothing else" in cost_lines(plan, points)[0]
+    assert " (from speeds measured on the machine)" in cost_lines(plan, points)[0]
     assert any("point 2 (heads=3, width=32) cannot be trained" in line for line in cost_lines(plan, points))
 
 

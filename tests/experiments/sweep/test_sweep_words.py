@@ -16,14 +16,14 @@ def test_the_best_stands_first_and_is_said_to_be_flattered(planned: Planned) -> 
     sweep = held(planned(seeds=2))
     titles, lines = sweep.seen.table()
     assert titles == ["point", "state", "optimizer.lr", "architecture.layers", "score (nats)", "seeds",
-                      "seconds on an idle machine", "memory, forecast", "parameters", "front"]  # fmt: skip
+                      "seconds, forecast", "memory, forecast", "parameters", "front"]  # fmt: skip
     assert [line[0] for line in lines] == ["3", "2", "1", "0", "5", "4"]
     assert lines[0][4:6] == ["1.915 ± 0.007", "2"]
     # Of the forecast, whatever else the machine did meanwhile.
     assert float(lines[0][6]) == pytest.approx(sweep.points[3].share.seconds, abs=0.05)
     assert (lines[0][1], lines[0][9:], lines[2][9]) == ("best", ["seconds, memory, parameters"], "")
     assert all(line[7].endswith(" MiB") for line in lines), "as forecasts say it"
-    for clock, title in (("reference", "seconds on an idle machine"), ("measured", "seconds of training")):
+    for clock, title in (("reference", "seconds, forecast"), ("measured", "seconds of training")):
         seen = replace(sweep.seen, plan=replace(sweep.plan, clock=clock))
         assert seen.table()[0][6] == picture_of(seen).costs["seconds"] == title
     assert picture_of(sweep.seen).log == ["optimizer.lr"]

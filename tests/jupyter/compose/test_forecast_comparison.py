@@ -47,7 +47,7 @@ def test_a_run_is_compared_with_the_forecast_that_was_on_the_screen(
     assert kept["parameters"] == forecast(recipe, rates=RATES).parameters
     assert kept["made"] == pytest.approx(time.time(), abs=60)
     assert panel.beside in panel.children
-    for words in ("forecast (alone on the machine) and measured", "8,192", "256 MiB"):
+    for words in ("forecast (from speeds measured on the machine) and measured", "8,192", "256 MiB"):
         assert words in panel.comparison.value, words
     assert "fast: now 8,192 tokens/s; forecast" in panel.beside.value
     panel.compare(None)

@@ -264,14 +264,17 @@ def test_it_says_what_shares_the_machine(
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
     panel.show(recipe)
     settled(panel)
-    assert "alone on the machine; and once, reading the text and learning its vocabulary" in panel.line.value
+    assert (
+        "from speeds measured on the machine; and once, reading the text and learning its vocabulary"
+        in panel.line.value
+    )
     found = {"preparation": "and once"}
     assert not settled_since(found, recipe)
     prepare(recipe.data, say=lambda line: None)
     assert settled_since(found, recipe)
     panel.show(recipe.with_(seed=5))
     settled(panel)
-    assert "alone on the machine</span>" in panel.line.value
+    assert "from speeds measured on the machine</span>" in panel.line.value
     panel.share(2)
     assert "; 2 runs train on it now" in panel.line.value
     panel.share(0)

@@ -43,7 +43,7 @@ def budget_lines(plan: RacePlan) -> list[str]:
     for arm, share in plan.shares.items():
         own = share.unit == "seconds"
         took = f"about {many(share.steps, 'step')}" if own else many(share.steps, "step")
-        time = f"{duration(share.seconds)} {'by its own clock' if own else 'of an idle machine'}"
+        time = f"{duration(share.seconds)} {'by its own clock' if own else 'forecast'}"
         rest = f"{1000 * share.seconds_per_step:.3g} ms a step, {share.tokens:,} tokens"
         lines.append(f"  {plain(arm)}: {took} = {time} ({rest}){'  (baseline)' * (arm == plan.baseline)}")
     return lines

@@ -17,7 +17,8 @@ from workbench.experiments.sweep.sweep_plan import SweepPlan
 from workbench.experiments.tune.tuning_plan import TUNED, TuningPlan, first_round
 from workbench.experiments.tune.tuning_result import TuningResult
 from workbench.experiments.tune.tuning_status import TuningStatus
-from workbench.experiments.words import IDLE, UNITS, duration
+from workbench.experiments.words import UNITS, duration
+from workbench.plots.forecast_facts import MEASURED_SPEED
 from workbench.telemetry.baselines import MARGIN_NATS
 
 TRIED = "what was tried:"
@@ -36,7 +37,7 @@ def cost_lines(plan: TuningPlan, sweep: SweepPlan) -> list[str]:
     reach = "" if parts.points >= round_of else f" (a whole round is {round_of}: the last axes may not get their turn)"
     return [
         f"budget {plan.budget}: {parts.tuning_runs + parts.race_runs} runs of {plan.each}, about {duration(all_of)} at "
-        f"most {IDLE}{hours}{rest}",
+        f"most ({MEASURED_SPEED}){hours}{rest}",
         f"  1. tuning, about {duration(parts.tuning_seconds)}: at most {parts.points} settings, the recipe as it is "
         f"among them, on seeds {_several(plan.seeds)}{reach}; scored on text held back from training",
         f"  2. race, about {duration(parts.race_seconds)}: what was found against the recipe as it is, on fresh seeds "

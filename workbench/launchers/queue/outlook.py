@@ -125,7 +125,7 @@ def outlook(queue: Queue | None = None) -> Outlook:
 def training_now() -> list[Ticket]:
     """Return the runs of this package that train on this machine now, each with its ``threads``.
 
-    For the words beside a forecast, which is of an idle machine: a run that is paused keeps its turn and trains not.
+    For the words beside a forecast, which does not count them: a run that is paused keeps its turn and trains not.
     """
     queue = queue_here()
     return [] if queue is None else _by_status(queue.tickets())[0]
