@@ -242,7 +242,7 @@ def test_the_speed_panel_shows_which_process_waits(page: Page, server: Server, c
     shown.select_option("ranks")
     legend = page.locator(".wb-panel-speed .wb-legend")
     for process in range(2):
-        expect(legend).to_contain_text(re.compile(rf"process {process} waits [\d.]+ ms"))
+        expect(legend).to_contain_text(re.compile(rf"process {process} waits [\d.]+ ms \(median\)"))
     legend.scroll_into_view_if_needed()
     page.locator(".wb-panel-speed").screenshot(path=RESULTS / "lab-ranks.png")
     runs(server.runs)[0].stop()

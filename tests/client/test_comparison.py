@@ -14,7 +14,7 @@ from workbench.store.folder import RunFolder, read_object, write_json
 from workbench.store.state import write_state
 from workbench.store.view import RunView
 from workbench.telemetry.scored_text import OTHER_TOKENS
-from workbench.telemetry.streams import RECENT, TelemetryWriter
+from workbench.telemetry.streams import TelemetryWriter
 
 
 def make(root: Path, run_id: str, recipe: dict[str, Any], result: dict[str, Any] | None, **state: Any) -> RunFolder:
@@ -50,8 +50,11 @@ def test_numbers_best_and_differing_knobs(tmp_path: Path) -> None:
     assert rows["steps"]["values"] == [10, 10, 4]
     assert rows["steps"]["best"] == []
     assert rows["training loss of the last step (nats)"]["values"] == [5.5, None, 5.0], "as the table of runs has it"
-    assert rows["training loss, mean of the last 50 steps (nats)"]["values"] == [5.75, None, None]
-    assert str(RECENT) in "training loss, mean of the last 50 steps (nats)"
+    assert rows["training loss, mean of the last 10 steps (nats)"]["values"] == [5.75, None, None]
+    assert "processes" not in rows
+    for folder, processes in ((one, 1), (two, 2)):
+        write_json(folder.environment, {"processes": processes})
+    assert {row["label"]: row["values"] for row in compare([one, two])["numbers"]}["processes"] == [1, 2]
     assert rows["word frequencies (nats)"] == {
         "label": "word frequencies (nats)", "values": [6.0, 6.0, 6.0], "best": [],
     }  # fmt: skip

@@ -123,6 +123,10 @@ class TestStructure:
         assert "runs_dir" in parameters
 
 
+def test_every_lesson_is_run_headless() -> None:
+    assert set(GIVEN) == {path.stem for path in LESSONS}
+
+
 def test_an_experiment_refuses_to_begin_without_a_prediction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

@@ -22,7 +22,7 @@ from workbench.telemetry.streams import RECENT, number
 _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
     ("state", "state", None),
     ("held-out loss (nats)", "heldout_loss", "low"),
-    (f"training loss, mean of the last {RECENT} steps (nats)", "train_loss", "low"),
+    ("training loss, mean of the last {recent} steps (nats)", "train_loss", "low"),
     ("training loss of the last step (nats)", "loss", None),
     ("held-out bits per byte", "bits_per_byte", "low"),
     ("word frequencies (nats)", "unigram_entropy", None),
@@ -35,6 +35,7 @@ _NUMBERS: tuple[tuple[str, str, str | None], ...] = (
     ("tokens", "tokens", None),
     (SECONDS_TRAINED, "seconds", None),
     ("parameters", "parameters", None),
+    ("processes", "processes", None),
 )
 _NATS = ("heldout_loss", "train_loss")
 _LOSSES = (*_NATS, "bits_per_byte")
@@ -92,7 +93,8 @@ def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None
     rows = []
     for label, key, better in _NUMBERS:
         values = [found.get(key) for found in numbers]
-        if any(value is not None for value in values):
+        if any(value is not None for value in values) and (key != "processes" or set(values) - {1, None}):
+            label = label.format(recent=min(RECENT, max(1, *own)))
             best = _best(values, None if key in unlike else better, twins)
             rows.append({"label": label, "values": values, "best": best})
     steered = [f"{title} was steered: {path} {knob}." for title, each in zip(called, knobs, strict=True)
@@ -179,6 +181,7 @@ def _numbers(view: RunView) -> dict[str, Any]:
         "loss": finite(number(view.state.get("loss"))),
         "mfu": None if mfu is None else 100 * mfu,
         "memory_for_training_gib": memory_for_training(view),
+        "processes": view.environment.get("processes"),
     }
     texts = ("state", "learned_in_words")
     # What somebody damaged is no number.

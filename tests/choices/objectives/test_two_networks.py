@@ -12,13 +12,14 @@ from torch.utils.flop_counter import FlopCounterMode
 from tests.choices.objectives.test_token_prediction import START, VOCABULARY, batch_of
 from workbench.base.errors import RecipeError
 from workbench.choices.architectures.pre_ln import PreLN
+from workbench.choices.choice import registry
 from workbench.choices.depth.plan import LayerPlan
 from workbench.choices.objectives.corruption import Corruption
 from workbench.choices.objectives.objective import Builder
-from workbench.choices.objectives.two_networks import Disentangled, TwoNetworksModel, selected
+from workbench.choices.objectives.two_networks import Disentangled, TwoNetworks, TwoNetworksModel, selected
 from workbench.recipes.recipe import Recipe
 
-KINDS = ("replaced_token", "meta_controller")
+KINDS = tuple(kind for kind, choice in registry("objective").items() if issubclass(choice, TwoNetworks))
 PLAN = LayerPlan.full(2)
 SMALL = {"kind": "pre_ln", "layers": 2, "width": 32, "heads": 2}
 

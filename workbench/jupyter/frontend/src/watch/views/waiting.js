@@ -22,7 +22,7 @@ export function waitsOf(run, x, colours) {
   const by = [...lines].sort((a, b) => a.median - b.median);
   return lines.map((line) => {
     const word = lines.length < 2 || by[0].median === by.at(-1).median ? "" : line === by[0] ? ", the slowest" : line === by.at(-1) ? ", the fastest" : "";
-    return { ...line, told: `${line.name} waits ${short(line.median)} ms${word}` };
+    return { ...line, told: `${line.name} waits ${short(line.median)} ms (median)${word}` };
   });
 }
 
@@ -30,7 +30,7 @@ export function waitsOf(run, x, colours) {
 export function sendingOf(run) {
   const [sent, waited, step] = SENDING.map((name) => medianOf(run.line(name, "step")?.y ?? []));
   if (!Number.isFinite(sent + waited)) return "";
-  return `each sends ${short(sent)} MiB in a step; the first waits ${short(waited)} ms for it${step > 0 ? `, ${percent(waited / step)} of the step` : ""}`;
+  return `medians: each sends ${short(sent)} MiB in a step; the first waits ${short(waited)} ms for it${step > 0 ? `, ${percent(waited / step)} of the step` : ""}`;
 }
 
 export function medianOf(values) {
