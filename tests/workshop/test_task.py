@@ -15,6 +15,7 @@ from workbench.client.listing import Listing
 from workbench.client.run import Run
 from workbench.lessons.record import Check, Prediction, Record, path_of
 from workbench.recipes.recipe import Recipe
+from workbench.store.folder import RunFolder
 from workbench.workshop import board as module
 from workbench.workshop.board import board
 from workbench.workshop.tables import board_html, board_text
@@ -133,13 +134,27 @@ def test_the_board_has_owners_answers_and_says_what_is_missing(tmp_path: Path) -
     found = board(tmp_path, rows)
     ada, ben = found["owners"]
     assert [run["status"] for run in ada["runs"]] == ["running", "finished"]
-    assert (ada["train"], ada["ended"], ada["best"]) == (1, 1, 3.5)
+    assert (ada["train"], ada["ended"], ada["best"]) == (1, 1, 4.0), "a running one may be scored in part"
     assert (ben["owner"], ben["wait"], found["notes"]) == ("ben", 1, [])
     text, page = board_text(found), board_html(found)
     assert "B, came out B: right" in text
     assert "A, came out B: wrong" in text
     assert "right at try 2" in page
     assert ("finished" in text, "finished" in board_text(found, every_run=True)) == (False, True)
+
+
+def test_the_board_names_no_best_of_losses_that_do_not_compare(tmp_path: Path) -> None:
+    rows = [_row(tmp_path, f"2026010{n}-000000-a", "ada", "finished", 4.0 - n) for n in range(2)]
+    for row, sha in zip(rows, "xx", strict=True):
+        _scored_on(tmp_path / row["id"], sha)
+    assert board(tmp_path, rows)["owners"][0]["best"] == 3.0
+    _scored_on(tmp_path / rows[1]["id"], "y")
+    assert board(tmp_path, rows)["owners"][0]["best"] is None
+
+
+def _scored_on(run: Path, sha: str) -> None:
+    data = {"sources": {"files": sha}, "split": {}, "heldout": {"sha256": sha}, "tokenizer_sha256": "t"}
+    RunFolder(run).environment.write_text(json.dumps({"data": data}))
 
 
 def test_two_accounts_of_one_name_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None
     views = [RunView.read(folder) for folder in folders] if views is None else views
     numbers = [_numbers(view) for view in views]
     called = titles(folders)
-    unlike, why = _unlike(folders, [view.references for view in views])
+    unlike, why = losses_apart(folders, [view.references for view in views])
     names = [{"id": view.id, "name": title, "status": view.status}
              for view, title in zip(views, called, strict=True)]  # fmt: skip
     parts = [run["name"] for run, found in zip(names, numbers, strict=True)
@@ -142,7 +142,7 @@ def worded_differences(recipes: Mapping[str, Mapping[str, Any]]) -> list[dict[st
     ]
 
 
-def _unlike(folders: Sequence[RunFolder], references: Sequence[References]) -> tuple[tuple[str, ...], list[str]]:
+def losses_apart(folders: Sequence[RunFolder], references: Sequence[References]) -> tuple[tuple[str, ...], list[str]]:
     """Return the losses that do not compare between these runs, and why; nothing where all do."""
     kinds = {each.score: SCORE_TITLES[each.score] for each in references}
     if len(kinds) > 1:

@@ -128,9 +128,7 @@ def beside_line(rows: Sequence[Compared], view: RunView, sharing: int = 0) -> st
     if seconds.off is None:
         return f"{status} at {speed.measured} tokens/s; forecast {speed.ahead}, {basis}"
     took = "took" if status == "finished" else f"{status}, would have taken"
-    return (
-        f"{took} {seconds.measured} at {speed.measured} tokens/s; forecast {seconds.ahead} at {speed.ahead}, {basis}"
-    )
+    return f"{took} {seconds.measured} at {speed.measured} tokens/s; forecast {seconds.ahead} at {speed.ahead}, {basis}"
 
 
 def missed_lines(rows: Sequence[Compared]) -> list[str]:

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from workbench.base.text import many, plain
+from workbench.client.comparison import losses_apart
 from workbench.lessons.record import FOLDER as LESSONS
 from workbench.lessons.record import Record, records
+from workbench.store.folder import RunFolder
 from workbench.store.state import FINAL
+from workbench.store.view import RunView
 from workbench.workshop.task import entries, tasks
 
 _FACTS = ("id", "name", "status", "progress", "heldout_loss", "message", "launched", "queue_position")
@@ -31,17 +34,18 @@ def board(root: Path, rows: Sequence[Row]) -> dict[str, Any]:
 
     Returns:
         ``owners``: of each its ``runs``, the one to look at first (at most :data:`MOST_RUNS`), how many ``train``,
-        ``wait`` and have ``ended``, and the ``best`` held-out loss in nats; ``lessons``: questions and what each
+        ``wait`` and have ``ended``, and the ``best`` held-out loss in nats of those that finished, None where their
+        losses do not compare (:func:`workbench.client.comparison.losses_apart`); ``lessons``: questions and what each
         learner answered; ``tasks``: with their ``entries``; ``notes``: sentences on what is wrong or missing.
     """
-    owners = _owners(rows)
+    owners = _owners(root, rows)
     notes = _namesakes(root, rows)
     if not rows:
         notes.append(f"no runs in {root} yet: `wb.launch(...)` or a Lab starts one, and it stands here at once")
     return {"owners": owners, "lessons": _lessons(root), "tasks": _tasks(root), "notes": notes}
 
 
-def _owners(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def _owners(root: Path, rows: Iterable[Row]) -> list[dict[str, Any]]:
     by: dict[str, list[Row]] = {}
     for row in rows:
         by.setdefault(str(row["owner"]), []).append(row)
@@ -49,15 +53,23 @@ def _owners(rows: Iterable[Row]) -> list[dict[str, Any]]:
     for owner, own in sorted(by.items(), key=lambda each: each[0].casefold()):
         # Within a state they stay as rows are: the newest first.
         shown = sorted(own, key=lambda row: _ORDER.index(row["status"]) if row["status"] in _ORDER else len(_ORDER))
-        losses = [row["heldout_loss"] for row in own if isinstance(row["heldout_loss"], float)]
         waits = sum(row["status"] == "queued" for row in own)
         ended = sum(row["status"] in FINAL for row in own)
         found.append({
             "owner": plain(owner), "runs": [{fact: row[fact] for fact in _FACTS} for row in shown[:MOST_RUNS]],
-            "train": len(own) - waits - ended, "wait": waits, "ended": ended, "best": min(losses, default=None),
+            "train": len(own) - waits - ended, "wait": waits, "ended": ended, "best": _best(root, own),
             "lost": _lost(own),
         })  # fmt: skip
     return found
+
+
+def _best(root: Path, own: Iterable[Row]) -> float | None:
+    """Return the lowest loss of finished runs; None where their losses do not compare."""
+    scored = [row for row in own if row["status"] == "finished" and isinstance(row["heldout_loss"], float)]
+    folders = [RunFolder(root / row["id"]) for row in scored]
+    references = [RunView.read(folder, telemetry=False).references for folder in folders]
+    apart, _ = losses_apart(folders, references)
+    return None if apart else min((row["heldout_loss"] for row in scored), default=None)
 
 
 def _lost(own: Iterable[Row]) -> int:
