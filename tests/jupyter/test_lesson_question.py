@@ -31,6 +31,7 @@ def test_a_question_becomes_its_answer(kernel: Kernel) -> None:
     (live,) = shown(kernel.run(ASK, cell="predict"))
     assert VIEW in live
     assert "not committed yet: A, B" in live["text/html"]
+    assert "Where JupyterLab shows this line, install workbench" in live["text/html"], "a page without our extension"
     press = (
         "from workbench.jupyter.lesson_question import QuestionView\nimport gc\n"
         "view = next(o for o in gc.get_objects() if isinstance(o, QuestionView))\n"

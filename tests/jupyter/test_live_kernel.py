@@ -101,7 +101,9 @@ def test_a_lab_leaves_what_a_saved_notebook_needs(kernel: Kernel, folder: RunFol
 
     kept = kernel.hear(shows_the_lab, seconds=60)["content"]["data"]["text/html"]
     assert drawn["text/plain"] == (
-        f"Lab(runs of {folder.path.parent}); open the notebook in JupyterLab and run this cell again to use it."
+        f"Lab(runs of {folder.path.parent}); open the notebook in JupyterLab and run this cell again to use it. "
+        "Where JupyterLab shows this line, install workbench in the environment that JupyterLab runs in, "
+        "and restart it."
     )
     assert drawn["text/html"].startswith("<p>Lab(runs of")
     assert "run-a" in kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -13,7 +14,7 @@ from workbench.jupyter import cell_widgets
 from workbench.jupyter.headless import in_page
 from workbench.jupyter.light_widgets import Light, light
 from workbench.jupyter.page import Page
-from workbench.jupyter.saved_output import view_bundle
+from workbench.jupyter.saved_output import NOT_DRAWN, view_bundle
 from workbench.jupyter.watch.monitor import publish
 from workbench.lessons.lesson import Submit
 from workbench.lessons.question import Question, Still
@@ -52,7 +53,8 @@ class QuestionView(Light, ipywidgets.VBox):
 
     def show(self) -> None:
         """Show it in the output of the present cell."""
-        publish(view_bundle(self.model_id, self._waiting.text, self._waiting.html), self._display_id)
+        still = replace(self._waiting, lines=(*self._waiting.lines, NOT_DRAWN))
+        publish(view_bundle(self.model_id, still.text, still.html), self._display_id)
         cell_widgets.shown(self)
 
     def close(self) -> None:

@@ -7,6 +7,10 @@ from typing import Any
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 
+NOT_DRAWN = (
+    "Where JupyterLab shows this line, install workbench in the environment that JupyterLab runs in, and restart it."
+)
+
 
 def view_bundle(model_id: str, text: str, html: str = "") -> dict[str, Any]:
     """Return the MIME bundle of a live widget.

@@ -37,7 +37,7 @@ from workbench.jupyter.page import Page
 from workbench.jupyter.runs.named_experiments import name_of
 from workbench.jupyter.runs.run_actions import ActionResult
 from workbench.jupyter.runs.runs_table import RunsTable
-from workbench.jupyter.saved_output import view_bundle
+from workbench.jupyter.saved_output import NOT_DRAWN, view_bundle
 from workbench.jupyter.watch.monitor import Monitor, publish
 from workbench.jupyter.watch.saved_picture import SavedPicture
 from workbench.launchers import fork_server
@@ -51,7 +51,7 @@ from workbench.store.folder import runs_root
 WATCHED_AT_MOST = 8
 HOLD_AFTER_SECONDS = 5.0
 """Before a trainer is held ready: until then the page has the cores."""
-_OPEN_AGAIN = "open the notebook in JupyterLab and run this cell again to use it."
+_OPEN_AGAIN = f"open the notebook in JupyterLab and run this cell again to use it. {NOT_DRAWN}"
 _LAUNCHES = "train this recipe in the background (Ctrl+Enter)"
 _PARTS = ("composer", "forecast", "table", "launch_button", "place", "race_button", "race_form", "forking", "frame",
           "monitor", "experiments", "try_view", "_watch")  # fmt: skip
