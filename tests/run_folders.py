@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -50,9 +51,21 @@ def may_start(request: pytest.FixtureRequest) -> bool:
 def kill_processes_of(*places: Path) -> None:
     """End whatever works in these folders, place by place, without a word."""
     for place in places:
-        for process in processes_of(place):
+        for process in (*_launched(place), *processes_of(place)):
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)
+
+
+def _launched(place: Path) -> list[psutil.Process]:
+    """Supervisors of a folder's runs and their trainers: those that were just forked do not have their names yet."""
+    found = []
+    for path in (place / "launched.json", *place.glob("*/launched.json")):
+        with suppress(OSError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):
+            handle = json.loads(path.read_text(encoding="utf-8"))["handle"]
+            supervisor = psutil.Process(handle["pid"])
+            if abs(supervisor.create_time() - handle["started"]) < 1:
+                found += [supervisor, *supervisor.children(recursive=True)]
+    return found
 
 
 def processes_of(runs: Path, module: str = "") -> list[psutil.Process]:
