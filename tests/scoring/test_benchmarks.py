@@ -84,7 +84,10 @@ def test_text_that_training_had_is_said_with_its_share(run: Run, data: Path, tmp
 
 def test_files_say_what_is_wrong_with_them(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = Source(("some*.jsonl",), fields=(frozenset({"goal", "label"}),))
-    with pytest.raises(DataError, match=r"no file some\*.jsonl in .* name the folder that has it by --data DIR"):
+    with pytest.raises(
+        DataError,
+        match=r"no file some\*.jsonl in .* name the folder that has it: in the Lab `.* in FOLDER`, elsewhere --data",
+    ):
         items("some", source, tmp_path)
     write(tmp_path / "some.jsonl", [{"goal": "x", "answer": 1}])
     with pytest.raises(DataError, match=r"needs the fields goal, label; an item of .* has answer, goal"):

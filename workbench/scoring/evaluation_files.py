@@ -14,6 +14,9 @@ from typing import Any
 from workbench.base.errors import DataError, typed_line
 from workbench.base.files import EVALUATION_VARIABLE, open_text
 
+_WAYS = f"in the Lab `{{name}} in FOLDER`, elsewhere --data DIR or ${EVALUATION_VARIABLE}"
+"""How a user names a folder of files."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -55,13 +58,15 @@ def items(name: str, source: Source, folder: Path | None) -> list[dict[str, Any]
 
 def _paths(name: str, source: Source, folder: Path) -> list[Path]:
     if not folder.is_dir():
-        raise DataError(f"benchmark '{name}': '{folder}' is no folder; name the one with its file by --data DIR")
+        raise DataError(
+            f"benchmark '{name}': '{folder}' is no folder; name the one with its file: {_WAYS.format(name=name)}"
+        )
     for pattern in source.files:
         if found := sorted(path for path in folder.rglob(pattern) if path.is_file()):
             return found
     raise DataError(
-        f"benchmark '{name}': no file {' or '.join(source.files)} in '{folder}' or below; name the folder that has it "
-        f"by --data DIR or ${EVALUATION_VARIABLE}"
+        f"benchmark '{name}': no file {' or '.join(source.files)} in '{folder}' or below; name the folder that has it: "
+        f"{_WAYS.format(name=name)}"
     )
 
 
@@ -86,7 +91,7 @@ def _checked(name: str, source: Source, item: Mapping[str, Any], where: str) -> 
 
 
 def _from_hub(name: str, source: Source) -> Iterator[dict[str, Any]]:
-    way_out = f"name a folder that has {' or '.join(source.files)} by --data DIR or ${EVALUATION_VARIABLE}"
+    way_out = f"name a folder that has {' or '.join(source.files)}: {_WAYS.format(name=name)}"
     if not source.hub:
         raise DataError(f"benchmark '{name}' is not on the Hugging Face Hub; {way_out}")
     if importlib.util.find_spec("datasets") is None:
