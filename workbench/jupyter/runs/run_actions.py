@@ -205,6 +205,7 @@ class RunActions:
 
     def _finetune(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         # Here: it loads torch, which the page itself must not.
+        from workbench.experiments.experiment_folder import FinetuningFolder
         from workbench.experiments.finetune.finetune import Finetuning, finetune
 
         task, _, data = str(rest.get("on") or "").partition(" in ")
@@ -214,7 +215,14 @@ class RunActions:
         begun = finetune(runs[0], task.strip(), data=data.strip() or None, untrained=True, say=None)
         assert isinstance(begun, Finetuning)
         learned = f"{many(len(begun.plan.jobs), 'run')} in this table, those of an untrained twin among them"
-        yield ActionResult(f"fine-tuning {runs[0].name} on {begun.plan.task}: {learned}; its score becomes a column")
+        here = FinetuningFolder.root(begun.plan.runs_dir)
+        others = (Finetuning(FinetuningFolder(here / each)) for each in Finetuning.kind.ids(begun.plan.runs_dir))
+        asked = begun.plan.encoder, begun.plan.asked
+        same = [each for each in others if each.id != begun.id and (each.plan.encoder, each.plan.asked) == asked]
+        again = "".join(f"; the same was started before: {each.id}, {each.status}" for each in same[-1:])
+        yield ActionResult(
+            f"fine-tuning {runs[0].name} on {begun.plan.task}: {learned}; its score becomes a column{again}"
+        )
 
     def _export(self, runs: list[Run], rest: Mapping[str, Any]) -> Iterator[ActionResult]:
         target = rest.get("target")
