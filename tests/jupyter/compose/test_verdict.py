@@ -11,7 +11,7 @@ def test_a_fork_is_judged_by_the_forecast_of_what_it_has_left() -> None:
     verdict, composition = Verdict(), Composition(presets.get("fast"), "fast")
     verdict.show(composition, [], 0, "")
     verdict.await_forecast("rest")
-    assert "Ready. Forecast in about 5 s." in verdict.value
+    assert "Ready. Forecast follows." in verdict.value
     verdict.judge("rest", "")
     assert ">ready<" in verdict.value
     verdict.judge("rest", "does not fit")

@@ -21,13 +21,13 @@ def test_the_verdict_beside_launch_is_the_forecast_s_too(lab: Lab, monkeypatch: 
     composer = lab.composer
     assert composer.recipe is not None
     lab._repr_mimebundle_()
-    assert ">Ready. Forecast in about 5 s.<" in composer.verdict.value, "of the first one, too"
+    assert ">Ready. Forecast follows.<" in composer.verdict.value, "of the first one, too"
     lab.forecast._judged(composer.recipe.hash, "does not fit: it needs 9 GiB, the device has 8 GiB")
     assert "does not fit" in composer.verdict.value
     assert "ready" not in composer.verdict.value
     # Of the next one nobody knows yet.
     composer.enter(put(composer.fields, "seed", 7))
-    assert ">Ready. Forecast in about 5 s.<" in composer.verdict.value
+    assert ">Ready. Forecast follows.<" in composer.verdict.value
     assert not lab.launch_button.disabled
     lab.forecast._judged(composer.recipe.hash, "")
     assert ">ready<" in composer.verdict.value

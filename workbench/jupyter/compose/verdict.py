@@ -142,6 +142,6 @@ class Verdict(Light, ipywidgets.HTML):
             return
         word, title = "ready", ""
         if self._awaits and self._judged[0] != self._awaited:
-            word, title = "Ready. Forecast in about 5 s.", "it breaks no rule; whether it fits here is being worked out"
+            word, title = "Ready. Forecast follows.", "it breaks no rule; whether it fits here is being worked out"
         state = f"<span class='lab-good' data-recipe='{recipe}' title='{title}'>{word}</span>"
         self.value = f"{state} {after}{message}"
