@@ -37,7 +37,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "fail_on": "never",
     },
     "21_accelerate_model": {"budget": "2 epochs"},
-    "22_sweep": {"budget": "60 steps"},
+    "22_sweep": {"recipe": "quickstart", "budget": "200 steps"},
 }
 """Notebooks that are executed for the site, in this order, and their parameters; the others show their cells alone."""
 GROUPS = {
