@@ -76,6 +76,23 @@ def test_a_run_that_is_picked_while_another_is_forecast_shows_what_it_has_measur
     assert "now 1,024 tokens/s" in panel.beside.value
 
 
+def test_what_was_said_of_measuring_goes_with_the_run_it_was_for(
+    panel: ForecastPanel, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measuring(run: Run) -> dict[str, Any]:
+        panel._check_wanted(recipe, False, 2.0)
+        assert "Measuring this machine" in panel.status.value
+        panel.compare(None)
+        return FOUND
+
+    monkeypatch.setattr(panel._forecasts, "of_run", measuring)
+    panel.show(recipe)
+    settled(panel)
+    panel.compare(Run(begun(tmp_path, recipe)))
+    settled(panel)
+    assert "Measuring" not in panel.status.value
+
+
 def test_a_thread_tells_the_page_of_no_new_widget(
     machine: Machine, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

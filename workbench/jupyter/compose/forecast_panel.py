@@ -346,10 +346,10 @@ class ForecastPanel(ipywidgets.VBox):
             line = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
             again, missing, table = False, False, f"<p class='wb-wrong'>{html.escape(line)}</p>"
         with self._lock:
-            if self._run is None or run.id != self._run.id:
-                return
             if _MEASURING in self.status.value and not self._forecasts.measuring:
                 self._say("")
+            if self._run is None or run.id != self._run.id:
+                return
             self._offered_for_run = missing
             text = html.escape(f"{run.name}: {line}")
             self.beside.value = f"<p class='wb-soft' title='{text}'>{text}</p>" if line else ""
