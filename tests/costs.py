@@ -47,6 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Wherever the environment forbids to write it: every worker rewrites all assertions, each time for six seconds.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    # Where a user's own runs lie: tests have folders of their own.
+    os.environ.pop("WORKBENCH_RUNS", None)
     # How long an example takes says something about the machine, and nothing about the property.
     settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("shared")

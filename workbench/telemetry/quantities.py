@@ -43,9 +43,9 @@ LEVEL_HELP = {
 }
 """Meanings of the lines, shown under the pointer."""
 SECONDS_TRAINED, SECONDS_AHEAD = "seconds of training", "seconds, forecast"
+"""Titles of times in tables and on axes: as a run has measured them, and as they were forecast."""
 MEMORY_FOR_TRAINING = "memory for training (GiB)"
 """Label of the most memory that training took, beyond what its process held before there was a model."""
-"""Titles of times in tables and on axes: as a run has measured them, and as they were forecast."""
 SMOOTHING = 0.012
 """Share of all steps after which a sample weighs 1/e in a smoothed curve, unless somebody chooses otherwise."""
 RAMP = ("#14213F", "#1D4B86", "#23789A", "#3DA58F", "#98C66C", "#F3E379")

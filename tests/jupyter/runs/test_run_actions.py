@@ -166,6 +166,10 @@ def test_a_fine_tuning_of_the_page_has_an_untrained_twin(
     (first,) = (each.name for each in FinetuningFolder.root(tmp_path).iterdir())
     _, said = perform(actions, "finetune", trained.folder, on=f"sst2 in {tmp_path}")
     assert f"; the same was started before: {first}, " in said.text
+    for each in FinetuningFolder.root(tmp_path).iterdir():
+        FinetuningFolder(each).plan.write_text("damaged")
+    _, said = perform(actions, "finetune", trained.folder, on=f"sst2 in {tmp_path}")
+    assert "started before" not in said.text
 
 
 def test_a_page_can_ask_for_nothing_else(actions: RunActions, tmp_path: Path) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.base.errors import RunError
+from workbench.base.errors import RunError, WorkbenchError
 from workbench.base.files import file_locked
 from workbench.base.text import many
 from workbench.client.comparison import compare, worded_differences
@@ -215,11 +216,15 @@ class RunActions:
         begun = finetune(runs[0], task.strip(), data=data.strip() or None, untrained=True, say=None)
         assert isinstance(begun, Finetuning)
         learned = f"{many(len(begun.plan.jobs), 'run')} in this table, those of an untrained twin among them"
-        here = FinetuningFolder.root(begun.plan.runs_dir)
-        others = (Finetuning(FinetuningFolder(here / each)) for each in Finetuning.kind.ids(begun.plan.runs_dir))
-        asked = begun.plan.encoder, begun.plan.asked
-        same = [each for each in others if each.id != begun.id and (each.plan.encoder, each.plan.asked) == asked]
-        again = "".join(f"; the same was started before: {each.id}, {each.status}" for each in same[-1:])
+        here, again = FinetuningFolder.root(begun.plan.runs_dir), ""
+        for other in (Finetuning(FinetuningFolder(here / each)) for each in Finetuning.kind.ids(begun.plan.runs_dir)):
+            # One whose plan somebody damaged is not the same.
+            with suppress(WorkbenchError):
+                if other.id != begun.id and (other.plan.encoder, other.plan.asked) == (
+                    begun.plan.encoder,
+                    begun.plan.asked,
+                ):
+                    again = f"; the same was started before: {other.id}, {other.status}"
         yield ActionResult(
             f"fine-tuning {runs[0].name} on {begun.plan.task}: {learned}; its score becomes a column{again}"
         )
