@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.scoring.test_reader import reader, slow
 from workbench.base.errors import DataError
 from workbench.client.run import Run
 from workbench.plots.report import report_html
+from workbench.scoring import evaluation_files
 from workbench.scoring.benchmark import score
 from workbench.scoring.evaluation_files import Source, items
 from workbench.scoring.multiple_choice import Question, baselines
@@ -98,5 +100,8 @@ def test_files_say_what_is_wrong_with_them(data: Path, tmp_path: Path, monkeypat
     monkeypatch.delenv("WORKBENCH_EVAL", raising=False)
     with pytest.raises(DataError, match="'some' is not on the Hugging Face Hub; name a folder"):
         items("some", source, None)
+    monkeypatch.setattr(evaluation_files, "hub_answers", lambda name: False)
+    with pytest.raises(DataError, match=r"Hub did not answer; name a folder that has some\*.jsonl: in"):
+        items("some", replace(source, hub="owner/some"), None)
     monkeypatch.setenv("WORKBENCH_EVAL", str(data))
     assert len(items("copa", Source(("copa*.jsonl",), fields=(frozenset({"premise"}),)), None)) == 2

@@ -13,9 +13,10 @@ from typing import Any
 
 from workbench.base.errors import DataError, typed_line
 from workbench.base.files import EVALUATION_VARIABLE, open_text
+from workbench.choices.data.local_path import hub_answers
 
 _WAYS = f"in the Lab `{{name}} in FOLDER`, elsewhere --data DIR or ${EVALUATION_VARIABLE}"
-"""How a user names a folder of files."""
+"""Ways in which a user names a folder of files."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,11 @@ def _from_hub(name: str, source: Source) -> Iterator[dict[str, Any]]:
         raise DataError(f"benchmark '{name}': {way_out}; or pip install 'workbench[hf]' to fetch it from the Hub")
     import datasets
 
+    # datasets itself would try again for half a minute.
+    if not datasets.config.HF_HUB_OFFLINE and not hub_answers(source.hub):
+        raise DataError(
+            f"benchmark '{name}': the Hugging Face Hub did not answer; {way_out}. HF_HUB_OFFLINE=1 takes what is cached"
+        )
     try:
         configs: Sequence[str | None] = [source.config or None]
         if source.config == "*":
