@@ -29,6 +29,7 @@ def test_the_site_is_built_with_every_card_and_notebook(tmp_path: Path) -> None:
     assert [page for page in [*cards, *notebooks] if not (tmp_path / page.with_suffix(".html")).exists()] == []
     reference = (tmp_path / "reference.html").read_text(encoding="utf-8")
     assert 'id="workbench.launch"' in reference
+    assert "Type<" not in reference, "a colon in an attribute's docstring makes a type of what stands before it"
     assert (tmp_path / "searchindex.js").stat().st_size > 100_000
 
 

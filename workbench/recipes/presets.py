@@ -15,9 +15,9 @@ from workbench.recipes.recipe import Recipe
 
 _FAST_TOKENS = "614_400 tokens"  # what fast() reads in its 600 steps: a budget in steps would favour large batches
 DEFAULT = "fast"
-"""The preset with which the Lab begins: the quickest that learns something."""
+"""The preset with which the Lab begins, the quickest that learns something."""
 EXAMPLE = "quickstart"
-"""The preset that the Lab's first view starts: it draws its curve in seconds, since it does not compile first."""
+"""The preset that the Lab's first view starts; it draws its curve in seconds, since it does not compile first."""
 BERT_VOCABULARY = 30_528
 """BERT's 30,522 word pieces, padded to a multiple of 64."""
 
