@@ -191,6 +191,7 @@ def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 import numpy as np, torch, tokenizers
+from tests.peak_memory import peak_mib
 from workbench.choices.data import TokenFile
 from workbench.choices.data.order import RowOrder
 from workbench.choices.data.prepare import prepare
@@ -201,7 +202,7 @@ data = TokenFile(paths=(sys.argv[1],), tokenizer={"kind": "pretrained", "name": 
                  sequence_length=512, batch_size=8)
 before = resident()
 prepared = prepare(data, lambda line: None)
-print(prepared.train.tokens, round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10 - before))
+print(prepared.train.tokens, round(peak_mib() - before))
 """
 READ = """
 tokens, document = 5_000_000_000, 1000

@@ -1,4 +1,4 @@
-/* sources sha256:2bfe5829535306e9be3c4f77100f01989fc2baf44ad4cda1bd0583cbc87ae7b5
+/* sources sha256:37c921b56383ebe25a904a59e197ddb32963bcf41f167feef70bae3eb66e5905
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

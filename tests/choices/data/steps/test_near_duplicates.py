@@ -168,14 +168,15 @@ def test_pairs_among_licence_texts() -> None:
 def test_many_short_documents_take_minutes_and_little_memory() -> None:
     """One in twenty of those asked for, in a process of its own; prints what all would take."""
     code = f"""
-import json, resource, time
+import json, time
 from tests.choices.data.steps.test_near_duplicates import Stream
+from tests.peak_memory import peak_mib
 from workbench.choices.data.steps import NearDuplicates
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_mib()
 began = time.monotonic()
 gone = sum(bool(each.removed) for each in NearDuplicates().judge(Stream({50_000})))
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps([gone, time.monotonic() - began, (after - before) / 1024]))
+after = peak_mib()
+print(json.dumps([gone, time.monotonic() - began, after - before]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     gone, seconds, mib = json.loads(done.stdout)
