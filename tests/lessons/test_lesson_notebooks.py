@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -140,6 +141,19 @@ def test_an_experiment_refuses_to_begin_without_a_prediction(tmp_path: Path, mon
         exec(cell.source, names)
     assert [each.name for each in tmp_path.iterdir()] == ["runs"], "its files lie in the runs folder"
     assert not list((tmp_path / "runs").glob("*/recipe.json"))
+
+
+def test_a_race_that_compared_nothing_has_an_outcome() -> None:
+    """Twenty steps of lesson 70 learn nothing: the race is undecided and has no interval."""
+    path = ROOT / "notebooks" / "70_is_it_real.ipynb"
+    (source,) = (cell.source for cell in code_cells(path) if cell.id == "outcome-race")
+    told: list[tuple[str, ...]] = []
+    names: dict[str, Any] = {
+        "lesson": SimpleNamespace(outcome=lambda *each: told.append(each)),
+        "found": {"verdict": "undecided", "interval": None, "difference": None, "summary": "Nothing was compared."},
+    }
+    exec(source.replace("await race.wait()", "found"), names)
+    assert told == [("race", "undecided", "Nothing was compared.")]
 
 
 @pytest.mark.extended
