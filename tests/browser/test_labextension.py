@@ -77,7 +77,7 @@ def test_the_lab_has_a_tile_survives_a_reload_and_outlives_its_kernel(new_page: 
 def test_a_lab_that_was_shut_down_or_closed_comes_back(new_page: Open, server: Server, run: Run) -> None:
     page = new_page()
     jupyter(page, server)
-    page.evaluate("window.jupyterapp.commands.execute('workbench:open')")
+    page.evaluate("void window.jupyterapp.commands.execute('workbench:open')")
     lab = lab_of(page)
     open_axes(page, "Optimizer")
     rate(lab).fill("0.0035")
@@ -109,7 +109,7 @@ def test_a_lab_that_was_shut_down_or_closed_comes_back(new_page: Open, server: S
     # Closed and opened again, by the palette's command: the same kernel's Lab.
     page.evaluate("window.jupyterapp.commands.execute('application:close')")
     expect(page.locator(".wb-dock-lab")).to_have_count(0)
-    page.evaluate("window.jupyterapp.commands.execute('workbench:open')")
+    page.evaluate("void window.jupyterapp.commands.execute('workbench:open')")
     expect(rate(lab_of(page))).to_have_value("0.0045")
 
     # A click on its kernel among those that run means the Lab, and no console.
@@ -124,7 +124,7 @@ def test_a_lab_that_was_shut_down_or_closed_comes_back(new_page: Open, server: S
 def another_window_has_a_form_of_its_own(page: Page, server: Server, first: Locator) -> None:
     """It begins with what was composed last, in the same kernel."""
     jupyter(page, server)
-    page.evaluate("window.jupyterapp.commands.execute('workbench:open')")
+    page.evaluate("void window.jupyterapp.commands.execute('workbench:open')")
     expect(rate(lab_of(page))).to_have_value("0.0045")
     rate(lab_of(page)).fill("0.0055")
     rate(lab_of(page)).press("Tab")

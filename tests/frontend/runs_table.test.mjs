@@ -324,7 +324,9 @@ test("a run that waits says where it stands in the queue, and is cancelled rathe
   assert.match(endRunsQuestion([waiting(1)]).text, /out of the queue/);
   assert.deepEqual(possible(action("next"), [waiting(2)]), { ids: ["a"], why: "" });
   assert.equal(possible(action("next"), [row("b", { status: "running" })]).why, "it does not wait for this machine");
-  assert.equal(endRunsQuestion([waiting(1), row("b", { status: "running" })]).yes, "Stop 2 runs");
+  const mixed = endRunsQuestion([waiting(1), row("b", { status: "running" })]);
+  assert.equal(mixed.yes, "Stop 2 runs");
+  assert.match(mixed.text, /Those that train save a checkpoint first; 1 that waits has nothing to save\.$/);
 });
 
 test("who does not stop a paused run keeps it paused", () => {

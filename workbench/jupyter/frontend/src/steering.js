@@ -46,9 +46,11 @@ const several = (names) => (names.length <= 3 ? names.join(", ") : `${names.leng
 export function endRunsQuestion(runs) {
   const names = runs.map(({ name }) => name);
   if (runs.every(({ status }) => status === "queued")) return cancelQuestion(names);
+  const waiting = runs.filter(({ status }) => status === "queued").length;
   const paused = runs.filter(({ status }) => status === "paused").length;
   const kept = names.length === 1 ? "Keep it paused" : paused === names.length ? "Keep them paused" : "Keep them as they are";
-  return { ...stopQuestion(names), ...(paused && { no: kept }) };
+  const text = waiting && `Stop ${several(names)}? Those that train save a checkpoint first; ${waiting} that ${waiting === 1 ? "waits has" : "wait have"} nothing to save.`;
+  return { ...stopQuestion(names), ...(text && { text }), ...(paused && { no: kept }) };
 }
 
 function stopQuestion(names) {
