@@ -133,7 +133,8 @@ $(KERNELS): $(STAMP) $(shell find kernels_ext -name build -prune -o -name '*.py'
 # What only the long proofs meet: the site's builder, readers of bridges, Ray, scorers, a hub, and what stands for S3 and
 # for another host (s3fs names one fsspec, not the pinned one), and Slurm. Tests of what cannot be installed are skipped.
 $(PEERS): $(STAMP)
-	$(BIN)/python -m pip install --quiet -c constraints.txt jupyterhub asyncssh paramiko \
+	grep -vE "^(pillow|python-dateutil)==" constraints.txt > $(VENV)/peers.txt  # trackio and lm-eval forbid those
+	$(BIN)/python -m pip install --quiet -c $(VENV)/peers.txt jupyterhub asyncssh paramiko \
 		-e ".[docs,score,scale,ray,tensorboard,wandb,mlflow,trackio]"
 	$(BIN)/python -m pip install --quiet "moto[server]" s3fs
 	npm install --silent --no-save --prefix $(VENV)/node configurable-http-proxy || true

@@ -40,9 +40,12 @@ class Environment:
         home.mkdir()
         return cls(folder, home)
 
-    def install(self, *what: str, seconds: float = 1500) -> None:
-        """Install with this project's exact versions."""
-        done = self.run("python", "-m", "pip", "install", "-q", "-c", str(CONSTRAINTS), *what, seconds=seconds)
+    def install(self, *what: str, seconds: float = 1500, loose: str = "") -> None:
+        """Install with this project's exact versions; that of ``loose``, the name of a package, is left to pip."""
+        pinned = CONSTRAINTS.read_text(encoding="utf-8").splitlines()
+        exact = self.home / "constraints.txt"
+        exact.write_text("\n".join(line for line in pinned if not loose or not line.startswith(f"{loose}==")))
+        done = self.run("python", "-m", "pip", "install", "-q", "-c", str(exact), *what, seconds=seconds)
         assert done.returncode == 0, done.stderr[-3000:]
 
     def run(self, program: str, *arguments: str, seconds: float = 300) -> subprocess.CompletedProcess[str]:
