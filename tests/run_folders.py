@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from workbench.launchers.local import process_of
 from workbench.store.folder import RunFolder
 from workbench.telemetry.streams import TelemetryWriter
 
@@ -61,9 +62,7 @@ def _launched(place: Path) -> list[psutil.Process]:
     found = []
     for path in (place / "launched.json", *place.glob("*/launched.json")):
         with suppress(OSError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):
-            handle = json.loads(path.read_text(encoding="utf-8"))["handle"]
-            supervisor = psutil.Process(handle["pid"])
-            if abs(supervisor.create_time() - handle["started"]) < 1:
+            if supervisor := process_of(json.loads(path.read_text(encoding="utf-8"))["handle"]):
                 found += [supervisor, *supervisor.children(recursive=True)]
     return found
 

@@ -72,11 +72,11 @@ class Local(Launcher):
 
     def alive(self, handle: Handle) -> bool | None:
         """See :meth:`Launcher.alive`."""
-        return None if handle.get("boot") != boot_id() else _process_of(handle) is not None
+        return None if handle.get("boot") != boot_id() else process_of(handle) is not None
 
     def cancel(self, handle: Handle) -> None:
         """See :meth:`Launcher.cancel`."""
-        if handle.get("boot") == boot_id() and (process := _process_of(handle)) is not None:
+        if handle.get("boot") == boot_id() and (process := process_of(handle)) is not None:
             with suppress(psutil.Error):
                 process.terminate()
 
@@ -122,7 +122,7 @@ class Inline(Local):
         return ["--with-parent", str(os.getpid()), *super()._options(resume)]
 
 
-def _process_of(handle: Handle) -> psutil.Process | None:
+def process_of(handle: Handle) -> psutil.Process | None:
     """Return the process of a handle; None where it has ended, or its pid is another's by now."""
     try:
         process = psutil.Process(int(handle["pid"]))
