@@ -134,7 +134,7 @@ $(KERNELS): $(STAMP) $(shell find kernels_ext -name build -prune -o -name '*.py'
 # for another host (s3fs names one fsspec, not the pinned one), and Slurm. Tests of what cannot be installed are skipped.
 $(PEERS): $(STAMP)
 	grep -vE "^(pillow|python-dateutil)==" constraints.txt > $(VENV)/peers.txt  # trackio and lm-eval forbid those
-	$(BIN)/python -m pip install --quiet -c $(VENV)/peers.txt jupyterhub asyncssh paramiko \
+	$(BIN)/python -m pip install --quiet -c $(VENV)/peers.txt jupyterhub jupyterhub-systemdspawner asyncssh paramiko \
 		-e ".[docs,score,scale,ray,tensorboard,wandb,mlflow,trackio]"
 	$(BIN)/python -m pip install --quiet "moto[server]" s3fs
 	npm install --silent --no-save --prefix $(VENV)/node configurable-http-proxy || true

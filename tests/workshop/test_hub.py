@@ -1,6 +1,7 @@
-"""A real JupyterHub with local processes: what of a learner's run survives a stopped server and a stopped hub.
+"""A real JupyterHub, with local processes and with systemd: what of a learner's run survives a stopped server and hub.
 
 Skipped without JupyterHub and its proxy: ``pip install jupyterhub`` and ``npm install -g configurable-http-proxy``.
+The test with systemd is skipped where systemd does not run or ``jupyterhub-systemdspawner`` is missing.
 """
 
 from __future__ import annotations
@@ -37,8 +38,7 @@ c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:{proxy_port}"
 c.ConfigurableHTTPProxy.auth_token = "secret"
 c.JupyterHub.authenticator_class = "dummy"
 c.DummyAuthenticator.allow_all = True
-c.JupyterHub.spawner_class = "simple"
-c.SimpleLocalProcessSpawner.home_dir_template = {home!r}
+{spawner}
 c.Spawner.args = ["--allow-root"]
 c.Spawner.cmd = [{python!r}, "-m", "jupyterhub.singleuser"]
 c.Spawner.environment = {environment!r}
@@ -46,6 +46,16 @@ c.Spawner.http_timeout = c.Spawner.start_timeout = 240
 c.JupyterHub.services = [{{"name": "test", "api_token": "of-the-test"}}]
 c.JupyterHub.load_roles = [{{"name": "test", "scopes": ["admin:users", "admin:servers", "access:servers"], "services": ["test"]}}]
 """  # noqa: E501
+_PROCESSES = """
+c.JupyterHub.spawner_class = "simple"
+c.SimpleLocalProcessSpawner.home_dir_template = {home!r}
+"""
+_SYSTEMD = """
+c.JupyterHub.spawner_class = "systemd"
+c.SystemdSpawner.username_template = "root"
+c.SystemdSpawner.user_workingdir = {home!r}
+c.SystemdSpawner.unit_name_template = "workbench-test-{unit}"
+"""
 _LAUNCH = 'import workbench as wb; wb.launch(wb.Recipe.load("recipe.json"), say=None)'
 
 
@@ -77,11 +87,7 @@ class Hub:
             self.ask("hub/api/users/ada", "POST", {})
         self.ask("hub/api/users/ada/server", "POST", {})
         wait_until(lambda: self.answers("user/ada/api/status"), 240, "ada's server")
-        return next(
-            each
-            for each in psutil.Process(self.process.pid).children(recursive=True)
-            if "jupyterhub.singleuser" in each.cmdline()
-        )
+        return next(each for each in psutil.process_iter() if _in_place(each, self.folder / "home"))
 
     def launch(self, known: int) -> Run:
         """Launch a run in a kernel of ada's server, as a cell does, by the kernel's own files."""
@@ -109,7 +115,7 @@ class Hub:
 
 
 @contextmanager
-def hub(folder: Path) -> Iterator[Hub]:
+def hub(folder: Path, spawner: str = _PROCESSES, more: str = "") -> Iterator[Hub]:
     """A hub that is told to end with the block, by SIGTERM as a service manager does."""
     port, hub_port, proxy_port = free_port(), free_port(), free_port()
     environment = {
@@ -119,8 +125,9 @@ def hub(folder: Path) -> Iterator[Hub]:
     }  # fmt: skip
     environment.pop("WORKBENCH_RUNS", None)
     path = folder / "jupyterhub_config.py"
+    chosen = spawner.format(home=str(folder / "home"), unit=port) + more
     path.write_text(_CONFIGURATION.format(
-        port=port, hub_port=hub_port, proxy_port=proxy_port, home=str(folder / "home"), python=sys.executable,
+        spawner=chosen, port=port, hub_port=hub_port, proxy_port=proxy_port, python=sys.executable,
         environment=environment,
     ))  # fmt: skip
     with (folder / "hub.log").open("ab") as log:
@@ -134,6 +141,19 @@ def hub(folder: Path) -> Iterator[Hub]:
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=120)
+
+
+def _in_place(process: psutil.Process, folder: Path) -> bool:
+    """Say if a process is the server that a hub has started in a folder."""
+    with suppress(psutil.Error):
+        return "jupyterhub.singleuser" in process.cmdline() and process.cwd() == str(folder)
+    return False
+
+
+def keep_runs() -> str:
+    """Return the lines of a hub's configuration with which docs/workshop.md lets runs outlive a unit."""
+    text = (REPOSITORY / "docs" / "workshop.md").read_text()
+    return text.split("lines of `jupyterhub_config.py`:\n\n```py\n")[1].split("```")[0]
 
 
 def goes_on(run: Run) -> bool:
@@ -166,3 +186,27 @@ def test_a_run_outlives_its_server_and_its_hub_and_is_found_after_login(corpus: 
         for run in (first, second):
             run.stop()
         wait_until(lambda: set(room.listed().values()) == {"stopped"}, 120, "the final words in the list")
+
+
+@pytest.mark.process
+@pytest.mark.extended
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("mode", ["control-group", "process"])
+def test_systemd_ends_a_run_with_a_checkpoint_or_lets_it_go_on(corpus: Path, tmp_path: Path, mode: str) -> None:
+    pytest.importorskip("systemdspawner")
+    if not Path("/run/systemd/system").exists():
+        pytest.skip("systemd does not run here")
+    (tmp_path / "home").mkdir()
+    tiny_recipe(corpus, steps=1_000_000).save(tmp_path / "home" / "recipe.json")
+    with hub(tmp_path, _SYSTEMD, keep_runs() if mode == "process" else "") as room:
+        server = room.start_server()
+        run = room.launch(known=0)
+        room.ask("hub/api/users/ada/server", "DELETE")
+        wait_until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE, 60, "the server's end")
+        if mode == "process":
+            assert goes_on(run)
+            room.start_server()
+            assert room.listed() == {run.id: "running"}
+            run.stop()
+        wait_until(lambda: run.status == "stopped", 120, "the final word")
+    assert list(run.folder.checkpoints.glob("step-*")), "with a checkpoint"
