@@ -34,6 +34,8 @@ from workbench import presets  # noqa: E402
 from workbench.base.errors import unknown  # noqa: E402
 from workbench.client.launch import launch  # noqa: E402
 from workbench.client.run import Run  # noqa: E402
+from workbench.experiments.race.race import Race  # noqa: E402
+from workbench.experiments.race.race import race as begin_race  # noqa: E402
 from workbench.forecasting.forecast import forecast  # noqa: E402
 from workbench.store.state import FINAL  # noqa: E402
 
@@ -199,14 +201,27 @@ class Studio:
             page.wait_for_timeout(2000)
             self.shoot(page, "data", frame)
 
+    def race(self) -> None:
+        """Take a race of three arms that has ended, as its cell shows it: curves, and each seed's difference."""
+        small = presets.quickstart().with_(objective="causal", execution={"threads": 1}, budget={"evaluations": 8})
+        arms = {"baseline": small, "a third of the rate": small.with_(optimizer={"lr": small.optimizer.lr / 3})}
+        run = begin_race({**arms, "LANS": small.with_(optimizer="lans")}, "400 steps", 4, name="three arms",
+                         reference=(), runs_dir=self.server.runs)  # fmt: skip
+        wait_until(lambda: isinstance(run, Race) and run.ended(), 2 * PATIENCE_SECONDS, "the race's end")
+        cell = f"import workbench as wb\nwb.experiment({run.id!r}).watch()"
+        with self.notebook("race", cell, viewport={"width": 1200, "height": 1200}) as page:
+            page.wait_for_timeout(4000)
+            self.shoot(page, "race", ".jp-OutputArea-output >> nth=0")
+
 
 def shots(studio: Studio, names: Sequence[str]) -> dict[str, Callable[[], None]]:
     """Name -> what takes its pictures; runs in every state first, so that the table shows them all."""
     dark = "JupyterLab Dark"
-    for name in BOTH if list(names) != ["tabs"] else ():
+    for name in BOTH if set(names) - {"tabs", "race"} or not names else ():
         studio.run(name)
     return {
         "tabs": studio.tabs,
+        "race": studio.race,
         "watch": lambda: studio.watch("watch", *BOTH, then=dark, progress=0.55),
         "running": lambda: studio.watch("running", "progressive dropping"),
         "mslt": lambda: studio.watch("mslt", "stacking, MSLT"),
@@ -221,7 +236,7 @@ def shots(studio: Studio, names: Sequence[str]) -> dict[str, Callable[[], None]]
     }
 
 
-KEPT = ("lab", "watch", "watch-dark", "try", "data")
+KEPT = ("lab", "watch", "watch-dark", "try", "data", "race")
 """Of the README and the site."""
 
 

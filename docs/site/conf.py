@@ -23,7 +23,7 @@ source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtex
 
 nb_execution_mode = "off"
 myst_heading_anchors = 3
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_links_external_new_tab = False
 # Widgets stand in the notebooks as pictures and text; Plotly's figures are drawn by its own script where there is one.
 nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
