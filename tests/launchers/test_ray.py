@@ -32,9 +32,19 @@ pytestmark = pytest.mark.xdist_group("ray")
 
 
 @pytest.fixture(scope="module")
-def ray() -> Iterator[Cluster]:
+def started() -> Iterator[Cluster]:
     with cluster() as found:
         yield found
+
+
+@pytest.fixture
+def ray(started: Cluster) -> Cluster:
+    """Two nodes; one that a test before has killed is started again."""
+    started.nodes = [node for node in started.nodes if node.poll() is None]
+    if len(started.nodes) < 2:
+        started.add()
+    wait_until(lambda: started.has(2), 180, "two nodes")
+    return started
 
 
 def stepped(run: Run, step: int, attempt: int = 1) -> None:
@@ -127,8 +137,6 @@ def test_a_run_whose_node_dies_goes_on_at_another(ray: Cluster, corpus: Path, ro
     run.stop(timeout=60)
     run.wait(timeout=60)
     wait_until(lambda: not processes_of(root), 60, "the end of all")
-    ray.add()
-    wait_until(lambda: ray.has(2), 90, "two nodes")
 
 
 def test_without_ray_or_with_an_old_one_it_says_so(
