@@ -84,7 +84,7 @@ def corpus(session_folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def embedded_seconds(shared_cache: Path, session_folder: Path) -> float:
-    """How long the embedded corpus took to collect; the session's cache has it from then on."""
+    """Return the seconds that collecting the embedded corpus took; the session's cache has it from then on."""
     from workbench.choices.data import Embedded
 
     note = session_folder / "embedded-seconds.txt"

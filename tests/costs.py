@@ -69,7 +69,7 @@ def _notice_process(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _compiling() -> bool:
-    """Whether torch's compiler is at work: it starts processes only where its cache has no answer yet."""
+    """Return True if torch's compiler is at work: it starts processes only where its cache has no answer yet."""
     frame = sys._getframe()
     while (caller := frame.f_back) is not None:
         if caller.f_globals.get("__name__", "").startswith("torch._inductor"):
@@ -98,7 +98,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _group(item: pytest.Item) -> str:
-    """What one worker has to itself: a module, or the tests of several that share what is made once."""
+    """Name what one worker has to itself: a module, or the tests of several that share what is made once."""
     mark = item.get_closest_marker("xdist_group")
     return str(mark.args[0]) if mark else item.nodeid.partition("::")[0]
 

@@ -43,7 +43,7 @@ def write_records(folder: RunFolder, step: int) -> None:
 
 
 def may_start(request: pytest.FixtureRequest) -> bool:
-    """Whether a test may have started processes: to look through all of them takes longer than most that start none."""
+    """Return True if a test may have started processes: looking through all takes longer than most that start none."""
     from tests.costs import STARTING  # which pytest loads as a plugin, later than this file
 
     return any(map(request.node.get_closest_marker, STARTING))

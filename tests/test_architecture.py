@@ -49,7 +49,7 @@ def syntax_tree(path: Path) -> ast.Module:
 
 
 class Import(NamedTuple):
-    """What a file imports: a dotted name, whether inside a function, whether for type checkers only."""
+    """An import of a file: a dotted name, whether inside a function, whether for type checkers only."""
 
     name: str
     lazy: bool
@@ -152,7 +152,7 @@ def test_no_import_cycles() -> None:
 
 
 def peeks(tree: ast.Module, knobs: set[str], kinds: set[str]) -> list[str]:
-    """Where a file reads one of an engine's own knobs from an execution choice, or compares with an engine's name."""
+    """Return where a file reads an engine's own knobs from an execution choice, or compares with an engine's name."""
     found: list[ast.expr] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):

@@ -95,7 +95,7 @@ def test_every_knob_is_explained_and_typed(axis: str, kind: str) -> None:
 
 
 def numeric(annotation: object) -> bool:
-    """Whether a field may hold a number."""
+    """Return True if a field may hold a number."""
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return any(numeric(part) for part in typing.get_args(annotation))
     return annotation in (int, float)

@@ -66,7 +66,7 @@ def plan(recipe: Recipe, times: Mapping[Any, float], **options: Any) -> Plan:
 
 
 def eager(times: dict[Any, float]) -> dict[Any, float]:
-    """What eager trials show where a compiled run takes these times."""
+    """Return what eager trials show where a compiled run takes these times."""
     return {key: 1 + (time - 1) * COMPILED_SHARE for key, time in times.items()}
 
 

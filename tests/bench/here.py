@@ -16,7 +16,7 @@ from workbench.bench.rounds import Entrant, SpeedRounds
 
 
 def said(module: Any, setting: dict[str, Any], asked: str, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What a contender's program says to these lines of its parent."""
+    """Return what a contender's program says to these lines of its parent."""
     out = io.StringIO()
     with monkeypatch.context() as patch:
         patch.setattr(sys, "argv", ["child", json.dumps({"name": "child", **setting})])

@@ -26,7 +26,7 @@ NAMES = {spec.saved_as or name: name for name, spec in BENCHMARKS.items()}
 
 
 def printed(name: str, result: dict[str, Any]) -> str:
-    """What is shown of a result."""
+    """Return what is shown of a result."""
     console = Console(width=250, record=True, file=io.StringIO())
     harness.show(BENCHMARKS[name], result, console)
     return console.export_text()

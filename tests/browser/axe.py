@@ -16,7 +16,7 @@ COLOURS = ("color-contrast", "link-in-text-block")
 
 
 def violations(page: Page, state: str, rules: Sequence[str] | None = None, roots: Sequence[str] = ROOTS) -> list[str]:
-    """What a rule of axe finds wrong now.
+    """Return what a rule of axe finds wrong now.
 
     Args:
         page: shows at least one of ``roots``.

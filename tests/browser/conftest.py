@@ -79,7 +79,7 @@ def known_machine(shared_cache: Path) -> None:
 
 @pytest.fixture(scope="session")
 def kernel_template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """What kernels are forked from, but those of ``test_steer.py``."""
+    """Keep a process that kernels are forked from, but those of ``test_steer.py``."""
     with template(tmp_path_factory.mktemp("template")) as address:
         yield address
 
@@ -110,7 +110,7 @@ def server(jupyter: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def stop_all(folder: Path) -> None:
-    """What a test that failed has left running would slow the others down."""
+    """Stop every run: one that a failed test has left would slow the others down."""
     for run in runs(folder):
         if run.status not in FINAL:
             run.stop()
@@ -180,7 +180,7 @@ def new_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Open]
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Whether a test has failed is known before its page is put away."""
+    """Remember that a test has failed before its page is put away."""
     report = yield
     if report.failed:
         _failures.append(item.nodeid)

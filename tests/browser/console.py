@@ -82,5 +82,5 @@ class Console:
 
     @property
     def complaints(self) -> list[str]:
-        """What is not known, each once."""
+        """Return complaints that are not known, each once."""
         return [text for text in dict.fromkeys(self.said) if not any(re.fullmatch(k, text, re.DOTALL) for k in KNOWN)]

@@ -22,7 +22,7 @@ MODULES = (
 
 
 def command(address: str) -> list[str]:
-    """Of a kernel's specification."""
+    """Return the command of a kernel's specification."""
     return [sys.executable, "-IS", __file__, address, "-f", "{connection_file}"]
 
 

@@ -64,7 +64,7 @@ def still(page: Page, read: Callable[[], T]) -> T:
 
 
 def unfit(page: Page) -> list[str]:
-    """What of ours sticks out, scrolls sideways or is cut, in words."""
+    """Say what of ours sticks out, scrolls sideways or is cut."""
     found: list[str] = page.evaluate(_UNFIT, [", ".join(ROOTS), SCROLLING])
     return found
 
@@ -122,11 +122,11 @@ def _value(node: dict[str, Any], key: str) -> str:
 
 
 def parts_cut(name: Locator) -> list[bool]:
-    """Whether the two parts of a run's name are cut where there is little room."""
+    """Return, for both parts of a run's name, if they are cut where there is little room."""
     cut: list[bool] = name.evaluate(_PARTS_CUT)
     return cut
 
 
 def whole_in(one: Locator, around: str) -> bool:
-    """Whether nothing of it is cut off by the element around it."""
+    """Return True if the element around it cuts nothing of it off."""
     return bool(one.evaluate(_WHOLE_IN, around))

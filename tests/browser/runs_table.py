@@ -33,7 +33,7 @@ def action(page: Page, name: str) -> Locator:
 
 
 def chosen(page: Page) -> Locator:
-    """How many runs are selected, in words."""
+    """Say how many runs are selected."""
     return page.locator(".lab-picked")
 
 

@@ -34,7 +34,7 @@ class Steer:
             expect(self.toggle).to_have_attribute("aria-expanded", "true")
 
     def said(self, line: Locator) -> Locator:
-        """What became of the last request of a line."""
+        """Say what became of the last request of a line."""
         return line.locator(".wb-line-said")
 
     def press(self, name: str) -> None:
@@ -58,7 +58,7 @@ class Steer:
 
 
 def place(page: Page) -> str:
-    """Where the first run stands, as the view shows it."""
+    """Return where the first run stands, as the view shows it."""
     return page.locator(".wb-place").first.inner_text()
 
 

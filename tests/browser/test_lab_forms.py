@@ -46,7 +46,7 @@ def test_forms(new_page: Open, server: Server, corpus: Path) -> None:
 
 
 def place(one: Locator) -> dict[str, float]:
-    """Where it is."""
+    """Return where it is."""
     found = one.bounding_box()
     assert found is not None
     return dict(found)

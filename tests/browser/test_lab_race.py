@@ -101,7 +101,7 @@ def test_a_race_comes_to_its_verdict(page: Page, server: Server, corpus: Path) -
 
 
 def below(panel: Locator) -> float:
-    """How many pixels of the picture lie below what its pane shows."""
+    """Count the picture's pixels below what its pane shows."""
     end = "node => node.getBoundingClientRect().bottom"
     picture, pane = panel.locator(".js-plotly-plot"), panel.page.locator(".lab-watch")
     return float(picture.evaluate(end)) - float(pane.evaluate(end))

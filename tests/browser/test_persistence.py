@@ -153,7 +153,7 @@ def test_with_widget_state_saved_the_curves_themselves_are_there(new_page: Open,
 
 
 class Memory:
-    """What the page holds, after its garbage was collected."""
+    """Memory of the page, after its garbage was collected."""
 
     def __init__(self, session: CDPSession) -> None:
         self._session = session

@@ -68,7 +68,7 @@ def shown(page: Page, server: Server, long_run: RunFolder) -> Locator:
 
 
 def drawn(view: Locator, panel: str = "loss") -> dict[str, Any]:
-    """What uPlot has drawn: the ends of the horizontal axis, x of its table, values of its first line."""
+    """Return what uPlot has drawn: the ends of the horizontal axis, x of its table, values of its first line."""
     area = view.locator(f".wb-panel-{panel} .wb-area")
     found: dict[str, Any] = area.evaluate(
         "({plot}) => ({from: plot.scales.x.min, to: plot.scales.x.max, x: [...plot.data[0]], y: [...plot.data[1]]})"
@@ -77,7 +77,7 @@ def drawn(view: Locator, panel: str = "loss") -> dict[str, Any]:
 
 
 def stretch(view: Locator, panel: str = "loss") -> tuple[float, float]:
-    """Where the horizontal axis begins and ends."""
+    """Return where the horizontal axis begins and ends."""
     shown = drawn(view, panel)
     return shown["from"], shown["to"]
 
@@ -201,7 +201,7 @@ def nothing_lies_over_a_title(figure: Locator) -> None:
 
 
 def boxes(figure: Locator, *parts: str) -> list[dict[str, float]]:
-    """Of the first of each, all at one moment: the page may still scroll to the figure."""
+    """Return the boxes of the first of each, all at one moment: the page may still scroll to the figure."""
     read = "(figure, parts) => parts.map(part => figure.querySelector(part).getBoundingClientRect().toJSON())"
     found: list[dict[str, float]] = figure.evaluate(read, parts)
     return found

@@ -45,14 +45,14 @@ def drawn(view: Locator) -> Locator:
 
 
 def box(part: Locator) -> dict[str, float]:
-    """Where it stands in the window."""
+    """Return where it stands in the window."""
     found = part.bounding_box()
     assert found is not None
     return dict(found)
 
 
 def boxes(view: Locator) -> list[dict[str, float]]:
-    """Of the table and of the loss plot."""
+    """Return the boxes of the table and of the loss plot."""
     return [box(view.locator(part)) for part in (".wb-runs", ".wb-panel-loss .wb-area")]
 
 
@@ -72,7 +72,7 @@ def hover(view: Locator, share: float = 0.5) -> Locator:
 
 
 def in_sight(part: Locator, table: Locator) -> bool:
-    """Whether it is seen whole within the table, below its head."""
+    """Return True if it is seen whole within the table, below its head."""
     here, around, head = box(part), box(table), box(table.locator("thead"))
     right, bottom = here["x"] + here["width"], here["y"] + here["height"]
     return head["y"] + head["height"] <= here["y"] and bottom <= around["y"] + around["height"] and (

@@ -81,7 +81,7 @@ def remembered(server: Server, text: str) -> None:
 
 
 def nothing_lies_over_the_curves(lab: Locator) -> None:
-    """Of a Lab without a kernel; its forms and its table are inert."""
+    """Expect free curves in a Lab without a kernel; its forms and its table are inert."""
     expect(lab.locator(".wb-dock-cover")).to_be_hidden()
     for inert in (".lab-composer", ".lab-runs"):
         assert lab.locator(inert).first.evaluate("one => Boolean(one.closest('[inert]'))")

@@ -36,7 +36,7 @@ def recipes(learnable: list[str]) -> list[Recipe]:
 
 @dataclass(frozen=True)
 class Demonstration:
-    """What the demo has printed, where it has put its files, and its ended runs."""
+    """Lines that the demo has printed, where its files are, and its ended runs."""
 
     text: str
     out: Path

@@ -59,7 +59,7 @@ def fuzz(target: Target, cases: int, seed: int) -> int:
 
 
 def escape_of(target: Target, seed: int) -> str:
-    """What left the readers at this case, with its place; empty when nothing did."""
+    """Return the error that left the readers at this case, with its place; empty when nothing did."""
     random = Random(seed)
     case = target.case(random)
     try:

@@ -55,7 +55,7 @@ class Kernel:
                 return said
 
     def send(self, comm: str, message: dict[str, Any], subshell: str | None = None) -> None:
-        """What the page of a widget says, to the main thread or to a subshell."""
+        """Send what the page of a widget says, to the main thread or to a subshell."""
         content = {"comm_id": comm, "data": {"method": "custom", "content": message}}
         sent = self._client.session.msg("comm_msg", content)
         sent["header"]["subshell_id"] = subshell

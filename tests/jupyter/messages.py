@@ -22,7 +22,7 @@ def hear(widget: ipywidgets.Widget, monkeypatch: pytest.MonkeyPatch) -> list[Any
 
 
 class Opened(list[dict[str, Any]]):
-    """What goes to a page: each message's content, those that open a model included."""
+    """Messages that go to a page, by content, those that open a model included."""
 
     @property
     def models(self) -> list[str]:

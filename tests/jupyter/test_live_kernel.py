@@ -35,7 +35,7 @@ def kernel(folder: RunFolder) -> Iterator[Kernel]:
 
 
 def custom(comm: str) -> Callable[[dict[str, Any]], bool]:
-    """Whether a message is one of ours to the page of this comm."""
+    """Return True if a message is one of ours to the page of this comm."""
 
     def ours(message: dict[str, Any]) -> bool:
         content = message["content"]

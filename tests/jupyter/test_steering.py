@@ -29,7 +29,7 @@ Ask = Callable[..., Answers]
 
 @pytest.fixture
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Of the runs: a server shows its own alone."""
+    """Return the folder of the runs: a server shows its own alone."""
     return request.getfixturevalue("server").runs if "server" in request.node.name else tmp_path
 
 

@@ -10,7 +10,7 @@ from workbench.ops.local_attention import banded, chunk_size, in_chunks, window_
 
 
 def sees(t: int, s: int, window: int, causal: bool) -> bool:
-    """What a window means, in words of the docstring."""
+    """Return True where a window lets one see the other, in words of the docstring."""
     return 0 <= t - s < window if causal else abs(t - s) <= window // 2
 
 

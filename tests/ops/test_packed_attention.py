@@ -27,7 +27,7 @@ def one_piece_at_a_time(
     q: Tensor, k: Tensor, v: Tensor, cuts_q: Tensor, cuts_k: Tensor, most_q: int, most_k: int, *,
     window_size: tuple[int, int],
 ) -> Tensor:  # fmt: skip
-    """What the kernel computes, in Python: stands in for it where there is no GPU."""
+    """Compute in Python what the kernel computes; stands in for it where there is no GPU."""
     assert torch.equal(cuts_q, cuts_k)
     assert cuts_q.dtype == torch.int32
     assert most_q == most_k >= int(cuts_q.diff().max())

@@ -31,7 +31,7 @@ from workbench.training.loop import Training
 
 
 class Recorded:
-    """What the network that predicts tokens reads in a training, and the labels that count, step by step."""
+    """Inputs of the network that predicts tokens, and the labels that count, step by step."""
 
     def __init__(self, recipe: Recipe) -> None:
         self.training = Training(recipe, assemble(recipe, prepare(recipe.data, say=lambda line: None)))

@@ -60,7 +60,7 @@ def data_of(corpus: Path, *steps: Step, **changes: Any) -> Files:
 
 
 def expected(texts: list[str], fewest: int = 10) -> list[str]:
-    """What the two steps leave, the slow way."""
+    """Return what the two steps leave, the slow way."""
     long = [text for text in dict.fromkeys(texts) if len(text.split()) >= fewest]
     return [" ".join("THE" if word == "the" else word for word in text.split()) for text in long]
 

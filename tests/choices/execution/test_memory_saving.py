@@ -38,7 +38,7 @@ def recipe_of(architecture: dict[str, object], **execution: object) -> Recipe:
 
 
 def gradients(recipe: Recipe, plan: LayerPlan, compiled: bool = False) -> tuple[list[Tensor | None], KeptBytes, float]:
-    """Of one pass: gradients, kept bytes by block, loss."""
+    """Return one pass's gradients, kept bytes by block and loss."""
     engine = recipe.engine()
     model = build_model(recipe, recipe.architecture, VOCABULARY, engine)
     if compiled:

@@ -64,7 +64,7 @@ def columns_of(model: MaskedPermutedModel, batch: Batch, row: int) -> list[Colum
 
 
 def sees(viewer: Column, key: Column) -> bool:
-    """Whether one column of a document sees another: a token that it knows, and else the [MASK] in its place."""
+    """Return True if one column of a document sees another: a token that it knows, and else the [MASK] in its place."""
     if key.turn is None:
         return key.kind == "token"
     if viewer.turn is None or viewer.kind == "seen":

@@ -156,7 +156,7 @@ def test_cancelling_ends_it_for_good(planned: Planned) -> None:
 
 
 def asked(plan: RacePlan, entry: Entry) -> list[str]:
-    """What a run was asked, and has not answered."""
+    """Return what a run was asked, and has not answered."""
     folder = plan.run_folder(entry)
     return [request.verb for request in control.pending(folder) if not control.refusal(folder, request)]
 

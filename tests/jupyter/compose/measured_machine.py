@@ -13,7 +13,7 @@ from workbench.jupyter.compose.forecast_panel import ForecastPanel
 
 
 class Machine:
-    """What calibration is to a forecast: known at once, or measured first, or broken."""
+    """Calibration as a forecast meets it: known at once, or measured first, or broken."""
 
     def __init__(self) -> None:
         self.measured, self.broken = True, ""

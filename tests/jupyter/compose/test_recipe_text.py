@@ -17,7 +17,7 @@ from workbench.recipes.recipe import AXES, Recipe
 
 
 def built(text: str) -> Recipe:
-    """What the shown Python builds, without its last line, which launches."""
+    """Return what the shown Python builds, without its last line, which launches."""
     names: dict[str, Any] = {"wb": workbench}
     exec(text.rsplit("run = ", 1)[0].replace("import workbench as wb", ""), names)
     recipe: Recipe = names["recipe"]

@@ -27,7 +27,7 @@ __all__ = ["root", "tiny"]
 
 
 class Page:
-    """What the page asks of a form, and hears."""
+    """A page: asks a form, and hears its answers."""
 
     def __init__(self, form: RaceForm, patch: pytest.MonkeyPatch) -> None:
         self.form, self.heard, self.ask = form, hear(form, patch), 0

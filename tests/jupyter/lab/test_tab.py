@@ -26,7 +26,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def another_kernel() -> None:
-    """What is left of the Labs when theirs has died: files."""
+    """Stand for another kernel: what is left of the Labs when theirs has died is files."""
     for lab in tab._labs.values():
         lab.close()
     tab._labs.clear()

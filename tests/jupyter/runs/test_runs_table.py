@@ -47,7 +47,7 @@ class Heard(RunsTable):
         self._heard(self, message, [])
 
     def of(self, kind: str) -> list[dict[str, Any]]:
-        """What was sent of one type."""
+        """Return what was sent of one type."""
         return [message for message in self.sent if message["type"] == kind]
 
 

@@ -27,7 +27,7 @@ def spoken(path: Path, steps: int = 10) -> RunFolder:
 
 
 def header(message: bytes) -> dict[str, Any]:
-    """Of a sealed message."""
+    """Return the header of a sealed message."""
     return json.loads(message[4 : 4 + int.from_bytes(message[:4], "little")])
 
 

@@ -32,7 +32,7 @@ def jupyter_server(home: Path, *arguments: str) -> str:
 
 
 def state(said: str) -> str:
-    """What the list says of our extension, for the configuration that counts: the first that names it."""
+    """Return what the list says of our extension in the first configuration that names it, which counts."""
     return next(line for line in said.splitlines() if "workbench.jupyter.server" in line and "alidating" not in line)
 
 

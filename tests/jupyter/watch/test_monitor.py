@@ -48,7 +48,7 @@ def monitor(run: Run):
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """What the widget hands to IPython's display, but for the saved picture and the place of figures beside it."""
+    """Collect what goes to IPython's display, but for the saved picture and the place of figures beside it."""
     calls: list[tuple[dict[str, Any], dict[str, Any]]] = []
 
     def display(bundle: dict[str, Any], **options: Any) -> None:

@@ -55,7 +55,7 @@ def given() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def page(given: dict[str, Any]) -> dict[str, Any]:
-    """What the page's functions make of it."""
+    """Return what the page's functions make of it."""
     losses = [[None if np.isnan(value) else value for value in loss.tolist()] for loss in given["losses"]]
     question = {"steps": given["steps"].tolist(), "losses": losses, "share": 0.012, "ids": IDS, "held": HELD}
     command = ["node", "--input-type=module", "--eval", _SCRIPT]

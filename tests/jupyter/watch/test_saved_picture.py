@@ -14,7 +14,7 @@ from workbench.jupyter.watch.saved_picture import SavedPicture, saved_html
 
 
 class Output:
-    """What stands under each display id."""
+    """Outputs under each display id."""
 
     def __init__(self) -> None:
         self.html: dict[str, str] = {}

@@ -51,7 +51,7 @@ def enter(line: list[Ticket], owners: str, **fields: object) -> list[Ticket]:
 
 
 def served(line: list[Ticket]) -> list[str]:
-    """Who trains after whom, on one core."""
+    """Return who trains after whom, on one core."""
     order = []
     while line:
         line = [each for each in line if not each.running]

@@ -51,7 +51,7 @@ def test_more_cores_let_more_train(queue: Queue, new_run: NewRun) -> None:
 
 
 def names(queue: Queue) -> tuple[str, str]:
-    """Of what trains, and of what waits."""
+    """Return the names of what trains, and of what waits."""
     found = outlook(queue)
     return "".join(each.name for each in found.training), "".join(each.name for each in found.waiting)
 

@@ -28,7 +28,7 @@ def supervisor_of(run: Run) -> psutil.Process:
 
 
 def handles(process: psutil.Process, number: signal.Signals) -> bool:
-    """Whether a process has a handler for a signal by now, which would end it before."""
+    """Return True if a process has a handler for a signal by now, which would end it before."""
     (caught,) = re.findall(r"SigCgt:\s*([0-9a-f]+)", Path(f"/proc/{process.pid}/status").read_text())
     return bool(int(caught, 16) >> (number - 1) & 1)
 

@@ -44,7 +44,7 @@ def lattice(words: tuple[str, ...], **options: bool) -> tuple[Lattice, list[str]
 
 
 def expected(p: dict[str, float], counts: dict[str, float], *, whole: bool = True) -> dict[str, float]:
-    """How often each piece is used, on average."""
+    """Return how often each piece is used, on average."""
     used = dict.fromkeys(p, 0.0)
     for word, count in counts.items():
         ways = [parts for parts in cuts(word) if whole or len(word) == 1 or len(parts) > 1]
