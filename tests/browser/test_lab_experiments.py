@@ -86,7 +86,7 @@ def test_a_race_a_tuning_and_a_sweep_in_the_lab(
     expect(panel.locator(".js-plotly-plot .scatterlayer").first).to_be_visible()
     expect(panel.locator(".lab-experiment-lines")).to_contain_text("Undecided: more seeds are training.")
     # In the table of arms and in that of verdicts.
-    expect(panel.get_by_role("columnheader", name="time to the baseline's final score")).to_have_count(2)
+    expect(panel.get_by_role("columnheader", name="time to the baseline's final score, forecast")).to_have_count(2)
     panel.get_by_role("button", name="As a table").press("Enter")
     # The table of arms has such a column, too; the numbers of the picture stand below it.
     expect(panel.get_by_role("columnheader", name="seconds, forecast").last).to_be_in_viewport()

@@ -57,7 +57,8 @@ def test_nothing_is_left_to_fill_in_and_the_lesson_is_a_notebook(kind: str, tmp_
     folder = write(kind, "my_try", tmp_path)
     for path in folder.rglob("*.*"):
         text = path.read_text()
-        assert not [word for word in ("@name@", "@Class@", "@title@", "@axis@", "@knobs@") if word in text], path
+        words = ("@name@", "@Class@", "@title@", "@axis@", "@knobs@", "@gone@")
+        assert not [word for word in words if word in text], path
         if path.suffix == ".py":
             compile(text, str(path), "exec")
     lesson = nbformat.read(folder / "notebooks" / "my_try.ipynb", as_version=4)

@@ -212,6 +212,31 @@ def test_a_resumed_run_shows_what_it_does_now_and_damage_is_passed_over(tmp_path
     assert found["knobs"] == []
 
 
+def test_runs_of_one_time_and_machine_have_no_best_speed(tmp_path: Path) -> None:
+    when = (("a", 100, "h", 0.5), ("b", 90, "h", 100.0), ("c", 80, "h", 130.0), ("d", 70, "g", 10.0))
+    made = [
+        make(tmp_path, name, {"lr": each}, {"tokens_per_second": each}, host=host, started=start, heartbeat=start + 60)
+        for name, each, host, start in when
+    ]
+    for runs, best in ((made[:2], [0]), (made[::3], [0]), (made[:3], []), (made[1:3], [])):
+        found = compare(runs)
+        assert {row["label"]: row["best"] for row in found["numbers"]}["tokens/s"] == best
+        assert any(note.startswith("No best speed") for note in found["notes"]) == (not best)
+
+
+def test_training_losses_of_two_objectives_have_no_best(tmp_path: Path) -> None:
+    recipe = {"optimizer": {"lr": 0.1}, "objective": {"kind": "causal"}}
+    one = make(tmp_path, "a", recipe, {"train_loss": 5.0, "steps": 100})
+    two = make(tmp_path, "b", recipe | {"optimizer": {"lr": 0.2}}, {"train_loss": 4.0, "steps": 100})
+    three = make(tmp_path, "c", recipe | {"objective": {"kind": "my_loss"}}, {"train_loss": 3.0, "steps": 100})
+    label = "training loss, mean of the last 50 steps (nats)"
+    for runs, best in (([one, two], [1]), ([one, two, three], [])):
+        found = compare(runs)
+        assert {row["label"]: row["best"] for row in found["numbers"]}[label] == best
+        said = "No best training loss: the objectives differ, and each trains on a loss of its own."
+        assert (said in found["notes"]) == (not best)
+
+
 def test_a_mean_of_fewer_steps_is_no_best_one_and_a_fork_says_where_it_began(tmp_path: Path) -> None:
     """Of a fork only its own steps count."""
     whole = make(tmp_path, "a", {"name": "a", "lr": 0.1}, {"train_loss": 5.0, "steps": 100})

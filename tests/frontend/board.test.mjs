@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { answerText, countsText, enterable, roomText } from "../../workbench/jupyter/frontend/src/board/panel.js";
+import { answerText, countsText, enterable, invitation, roomText } from "../../workbench/jupyter/frontend/src/board/panel.js";
 
 const owner = (more) => ({ owner: "ada", train: 0, wait: 0, ended: 0, lost: 0, ...more });
 
@@ -31,4 +31,11 @@ test("what may be entered has ended well and has no entry", () => {
   const found = (entries) => enterable([{ owner: "ada", runs }], { entries });
   assert.deepEqual(found([]).map(([, words]) => words), ["ada: mine, 3.000 (01-31 08:16)", "ada: mine, not scored (01-31 08:17)"]);
   assert.deepEqual(found([{ run: "20260131-081600-b" }]).map(([id]) => id), ["20260131-081700-c"]);
+});
+
+test("above the runs to enter stands where older ones are", () => {
+  const owner = { owner: "ada", train: 0, wait: 0, ended: 1, runs: [{}] };
+  assert.equal(invitation([owner], [["a", "a"]]), "a run that has ended…");
+  assert.equal(invitation([{ ...owner, ended: 32 }], [["a", "a"]]), "a run that has ended; older ones: workbench enter…");
+  assert.equal(invitation([], []), "no run has ended yet");
 });

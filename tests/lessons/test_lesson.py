@@ -55,6 +55,9 @@ def test_a_number_has_an_error_and_its_first_outcome_counts(
     lesson: wb.Lesson, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lesson.predict("loss", "Loss?", unit="nats", low=2, high=12, given="4,5")
+    lesson.predict("share", "Share?", unit="%", low=0, high=100, given="20 %")
+    lesson.outcome("share", 50)
+    assert "off by 30 percentage points: too low" in capsys.readouterr().out
     lesson.outcome("loss", 4.75)
     assert "off by 0.25 nats: too low" in capsys.readouterr().out
     lesson.outcome("loss", 5)

@@ -96,6 +96,11 @@ class TestStructure:
         assert "*" not in check, "hints are shown as plain text"
         assert re.search(r"^## .*at scale", text, re.MULTILINE)
 
+    def test_what_holds_answers_is_folded(self, path: Path) -> None:
+        telling = re.compile(r"^(?:assert |    assert |lesson\.check\()", re.MULTILINE)
+        folded = [cell.metadata.get("jupyter") for cell in code_cells(path) if telling.search(cell.source)]
+        assert folded == [{"source_hidden": True}] * len(folded) != []
+
     def test_three_readings_with_full_references(self, path: Path) -> None:
         (readings,) = re.findall(r"^## (?:Read on|Three readings)\n(.*)", prose(path), re.MULTILINE | re.DOTALL)
         entries = re.findall(r"^[*-] (.*)", readings, re.MULTILINE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from workbench.client.listing import Listing
 from workbench.client.run import Run
 from workbench.lessons.record import Check, Prediction, Record, path_of
 from workbench.recipes.recipe import Recipe
+from workbench.store.control import write_knobs
 from workbench.store.folder import RunFolder
 from workbench.workshop import board as module
 from workbench.workshop.board import board
@@ -95,6 +97,10 @@ def test_what_breaks_a_rule_gets_one_sentence(trained: Run, text: Path, corpus: 
         with pytest.raises(RunError, match=said) as error:
             enter(trained, name)
         assert "\n" not in str(error.value)
+    copy = RunFolder(Path(shutil.copytree(trained.folder.path, root / f"{trained.id}-steered")))
+    write_knobs(copy, [{"path": "optimizer.lr", "value": 0.5}])
+    with pytest.raises(RunError, match=r"was steered \(optimizer\.lr\), so that its recipe alone does not lead"):
+        enter(Run(copy), "masks")
 
 
 def test_a_task_that_makes_no_sense_is_refused_and_leaves_nothing(tmp_path: Path, text: Path) -> None:

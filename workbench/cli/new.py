@@ -37,6 +37,7 @@ class Kind(NamedTuple):
 
 _CHOICE = "`workbench choices @kind@ @name@` shows its card; forms and `--set @kind@=@name@` take it"
 _RACE = "it races what you wrote against the default, in four minutes."
+_GONE = " Runs that used it then open, but cannot be trained further."
 KINDS = {
     "optimizer": Kind(
         "an optimizer", "choices", _CHOICE, _RACE, "gradient descent with momentum.",
@@ -61,7 +62,7 @@ KINDS = {
         "| `largest` | 100 | largest number that is added |",
     ),
     "plot": Kind(
-        "a plot", "plots", "Every report draws it: `workbench report RUN`", "it trains two runs and draws them."
+        "a plot", "plots", "Every report of runs draws it: `workbench report RUN`", "it trains two runs and draws them."
     ),
     "benchmark": Kind(
         "a benchmark", "benchmarks", "`workbench score RUN --on @name@` measures it",
@@ -155,9 +156,9 @@ def _words(kind: str, name: str) -> dict[str, str]:
     of = KINDS[kind]
     card = "Fill in the card, `@name@/@name@.md`: forms and reports show it." if of.does else "It needs no card."
     return {
-        "shown": f"{of.shown}.", "card": card, "lesson": of.lesson, "does": of.does, "maths": of.maths,
-        "knobs": of.knobs, "noun": of.noun, "Noun": of.noun.capitalize(), "group": of.group, "axis": kind, "kind": kind,
-        "name": name, "Class": "".join(part.capitalize() for part in name.split("_")),
+        "shown": f"{of.shown}.", "card": card, "gone": _GONE if of.does else "", "lesson": of.lesson, "does": of.does,
+        "maths": of.maths, "knobs": of.knobs, "noun": of.noun, "Noun": of.noun.capitalize(), "group": of.group,
+        "axis": kind, "kind": kind, "name": name, "Class": "".join(part.capitalize() for part in name.split("_")),
         "title": name.replace("_", " ").capitalize(),
     }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -83,6 +84,14 @@ def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None
     if short and sum("train_loss" in found for found in numbers) > 1:
         unlike = (*unlike, "train_loss")
         why.append(f"No best training loss: {', '.join(short)} trained fewer than {RECENT} steps.")
+    if _shared_a_machine(views):
+        unlike = (*unlike, "tokens_per_second", "mfu")
+        why.append("No best speed: some of these runs trained at the same time on one machine and slowed each other. "
+                   "A race counts time by the forecast.")  # fmt: skip
+    if len({repr(sorted((path, value) for path, value in view.knobs.values.items() if path.startswith("objective.")))
+            for view in views}) > 1:  # fmt: skip
+        unlike = (*unlike, "train_loss")
+        why.append("No best training loss: the objectives differ, and each trains on a loss of its own.")
     why += [f"{run['name']} goes on from step {origin.step:,} of {origin.name or origin.run}: its steps, tokens and "
             "seconds count from the beginning of that run, its speed and MFU are its own."
             for run, origin in zip(names, origins, strict=True)
@@ -186,6 +195,16 @@ def _numbers(view: RunView) -> dict[str, Any]:
     texts = ("state", "learned_in_words")
     # What somebody damaged is no number.
     return {key: value for key, value in found.items() if key in texts or isinstance(value, int | float)}
+
+
+def _shared_a_machine(views: Sequence[RunView]) -> bool:
+    """Return True if one run's time from its start to its last sign of life overlaps with that of another."""
+    spans = sorted(
+        (str(view.state.get("host")), start, end)
+        for view in views
+        if (start := number(view.state.get("started"))) and (end := number(view.state.get("heartbeat")))
+    )
+    return any(one[0] == two[0] and two[1] < one[2] for one, two in itertools.pairwise(spans))
 
 
 def _asked(recipe: Mapping[str, Any]) -> str:

@@ -88,8 +88,9 @@ class Question:
             LessonError: it is none.
         """
         try:
-            # A decimal comma is what many people type; whoever writes True means no number.
-            value = math.nan if isinstance(given, bool) else float(str(given).strip().replace(",", "."))
+            # A decimal comma or the unit is what many people type; whoever writes True means no number.
+            typed = str(given).strip().removesuffix(self.unit).strip().replace(",", ".")
+            value = math.nan if isinstance(given, bool) else float(typed)
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
@@ -122,7 +123,8 @@ def verdict(found: Prediction) -> str:
         return "right" if found.right else "not this time"
     if found.error == 0:
         return "exact"
-    return f"off by {value_text(abs(found.error), found.unit)}: too {'low' if found.error < 0 else 'high'}"
+    unit = "percentage points" if found.unit == "%" else found.unit
+    return f"off by {value_text(abs(found.error), unit)}: too {'low' if found.error < 0 else 'high'}"
 
 
 def moment(seconds: float) -> str:

@@ -22,6 +22,7 @@ from workbench.client.run import Run
 from workbench.client.summary import owner_of
 from workbench.launchers.queue.ticket import Needs
 from workbench.recipes.recipe import Recipe
+from workbench.store.effective_knobs import effective_knobs
 from workbench.store.folder import RunFolder, read_object, runs_root
 from workbench.store.labels import name_of
 from workbench.store.state import ENDED_WELL, actual_status, read_state
@@ -80,7 +81,8 @@ def _used(folder: RunFolder, recipe: Recipe, task: Task) -> float:
     """Return how much of the budget a run has spent.
 
     Raises:
-        RunError: it has not ended, began with the weights of another run, has another objective, or spent more.
+        RunError: it has not ended, began with the weights of another run, was steered, has another objective, or
+            spent more.
     """
     state = read_state(folder)
     status = actual_status(folder, state)
@@ -88,6 +90,11 @@ def _used(folder: RunFolder, recipe: Recipe, task: Task) -> float:
         raise RunError(f"run '{folder.id}' is {status} ({share_done(state.progress)}); enter it when it has finished")
     if folder.origin.exists() or folder.initial.exists():
         raise RunError(f"run '{folder.id}' began with the weights of another run; enter one that began with none")
+    if steered := effective_knobs(folder).steered:
+        raise RunError(
+            f"run '{folder.id}' was steered ({', '.join(steered)}), so that its recipe alone does not lead to its "
+            "score; launch a recipe that holds what you turned, and enter that run"
+        )
     kind = "causal" if recipe.objective.causal else recipe.objective.kind
     if kind != task.objective:
         raise RunError(

@@ -19,7 +19,7 @@ def test_the_table_has_what_each_arm_took_and_reached(planned: Planned) -> None:
     titles, (baseline, mine) = race.seen.table()
     assert titles == ["arm", "steps", "tokens", "TFLOP", "seconds, forecast", "seconds of training",
                       "held-out (nats)", "seeds", "steps to the baseline's final score",
-                      "time to the baseline's final score"]  # fmt: skip
+                      "time to the baseline's final score, forecast"]  # fmt: skip
     assert baseline[0] == "baseline"
     assert (mine[0], mine[1], mine[7]) == ("mine", "200", "4")
     assert float(mine[3]) == pytest.approx(share.flops / 1e12, rel=0.01)

@@ -53,7 +53,8 @@ def detectable(plan: RacePlan) -> str:
     """Return the difference that the race detects, in a sentence."""
     size, seeds = plan.design.detectable, len(plan.seeds)
     shown = f"{size * SPREAD_NATS:.2g} nats" if plan.score == "nats" else f"{size:.1f} standard deviations"
-    usual = f"; supposes that seeds vary by {SPREAD_NATS} nats" if plan.score == "nats" else ""
+    supposed = f"; supposes that the difference varies by {SPREAD_NATS} nats from seed to seed"
+    usual = supposed if plan.score == "nats" else ""
     return f"With {seeds} seeds this race detects differences of {shown} or more (80% power{usual})."
 
 
@@ -203,9 +204,9 @@ class RaceSnapshot(Snapshot[RacePlan, RaceStatus]):
         The first time is that of the plan, the second the median of the runs, which share the machine.
         """
         plan, now = self.plan, self.now
-        planned = f"{SECONDS_TRAINED}, planned" if plan.shares[plan.baseline].unit == "seconds" else SECONDS_AHEAD
+        planned = f"{SECONDS_TRAINED}, planned" if self._own_clock else SECONDS_AHEAD
         titles = ["arm", "steps", "tokens", "TFLOP", planned, SECONDS_TRAINED, f"held-out ({UNITS[plan.score]})",
-                  "seeds", f"steps to {END}", f"time to {END}"]  # fmt: skip
+                  "seeds", f"steps to {END}", self._time_to_end]  # fmt: skip
         lines = []
         for arm in (plan.baseline, *plan.others):
             share = plan.shares[arm]
@@ -219,6 +220,14 @@ class RaceSnapshot(Snapshot[RacePlan, RaceStatus]):
                 *(self._to_target(arm) if done else (UNKNOWN, UNKNOWN)),
             ])  # fmt: skip
         return titles, lines
+
+    @property
+    def _own_clock(self) -> bool:
+        return self.plan.shares[self.plan.baseline].unit == "seconds"
+
+    @property
+    def _time_to_end(self) -> str:
+        return f"time to {END}{'' if self._own_clock else ', forecast'}"
 
     def _to_target(self, arm: str) -> tuple[str, str]:
         share = self.plan.shares[arm]
@@ -235,7 +244,7 @@ class RaceSnapshot(Snapshot[RacePlan, RaceStatus]):
         """Return titles and rows of text: one row per arm beside the baseline."""
         unit = UNITS[self.plan.score]
         titles = ["arm", "verdict", f"difference ({unit}; below 0 is better)", "interval", "seeds", "speed-up",
-                  f"time to {END}"]  # fmt: skip
+                  self._time_to_end]  # fmt: skip
         reasons = {"": "", "too early": " (too early)", "cancelled": " (cancelled)", "floor": " (by count of seeds)"}
         lines = []
         for name, verdict in self.now.verdicts.items():

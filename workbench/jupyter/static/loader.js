@@ -1,2 +1,2 @@
-/* sources sha256:c71a07a8a8a497ad6718046400fbe1f9db0ddcff7eb544433779ec33e4d3594f */
+/* sources sha256:9bf9207ce771c6d89aebd19d60b85db956fc6d02be4d334107a35151f03bc921 */
 var o=globalThis[Symbol.for("workbench widgets")]??=new Map;function r(n){if(!o.has(n)){let i=URL.createObjectURL(new Blob([n],{type:"text/javascript"})),e=import(i).finally(()=>URL.revokeObjectURL(i));o.set(n,e.then(t=>t.default)),e.catch(()=>o.delete(n))}return o.get(n)}var l=()=>{let n,i=e=>n??=r(e.get("_code")).then(t=>typeof t=="function"?t():t);return{async initialize(e){let{model:t}=e,a=await(await i(t)).initialize?.(e);return()=>{a?.(),t.set("_code","")}},async render(e){return(await i(e.model)).render?.(e)}}};export{l as default};

@@ -1,4 +1,4 @@
-/* sources sha256:c71a07a8a8a497ad6718046400fbe1f9db0ddcff7eb544433779ec33e4d3594f
+/* sources sha256:9bf9207ce771c6d89aebd19d60b85db956fc6d02be4d334107a35151f03bc921
 uPlot 1.6.32 (https://github.com/leeoniya/uPlot), bundled in monitor.js and monitor.css:
 
 The MIT License (MIT)

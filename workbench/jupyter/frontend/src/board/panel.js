@@ -69,6 +69,12 @@ export function enterable(owners, task) {
   return ended.map(({ owner, id, name, heldout_loss: loss }) => [id, `${owner}: ${name}, ${Number.isFinite(loss) ? loss.toFixed(3) : "not scored"} (${id.slice(4, 6)}-${id.slice(6, 8)} ${id.slice(9, 11)}:${id.slice(11, 13)})`]);
 }
 
+/** What stands above the runs to enter. The board is sent the newest of each owner; an older one has its command. */
+export function invitation(owners, runs) {
+  const older = owners.some((each) => each.train + each.wait + each.ended > each.runs.length);
+  return (runs.length ? "a run that has ended" : "no run has ended yet") + (older ? "; older ones: workbench enter" : "") + (runs.length ? "…" : "");
+}
+
 function lessonTable({ lesson, columns, learners }) {
   const rows = learners.map(({ learner, cells }) => [
     learner,
@@ -188,7 +194,7 @@ export class BoardPanel {
       const runs = enterable(this.runsOf, form.task);
       if (!runs.some(([id]) => id === chosen)) chosen = "";
       button.disabled = !chosen;
-      if (document.activeElement !== choice.node) choice.set([["", runs.length ? "a run that has ended…" : "no run has ended yet"], ...runs], chosen);
+      if (document.activeElement !== choice.node) choice.set([["", invitation(this.runsOf, runs)], ...runs], chosen);
     };
     this.forms.set(name, form);
     return form;
