@@ -12,7 +12,7 @@ import pytest
 
 from tests.forecasting.machine_rates import RATES
 from tests.jupyter.compose.measured_machine import Machine, settled
-from tests.jupyter.live import run_folder
+from tests.jupyter.live import run_folder, until
 from tests.jupyter.messages import published
 from tests.plots.ahead import FOUND
 from workbench.choices.execution.autotune import Plan
@@ -124,6 +124,19 @@ def test_what_waits_to_be_measured_goes_with_a_run_that_fails_before(
     settled(panel)
     assert panel.beside not in panel.children
     assert panel.comparison.value == ""
+
+
+def test_a_stopped_run_that_is_resumed_is_said_to_train_again(
+    panel: ForecastPanel, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.jupyter.compose.forecast_panel.REFRESH_SECONDS", 0.05)
+    folder = begun(tmp_path, recipe)
+    write_json(folder.forecast, FOUND)
+    for status, said in (("stopped", "stopped at"), ("running", "now"), ("finished", "finished at")):
+        write_state(folder, status=status)
+        if status == "stopped":
+            panel.compare(Run(folder))
+        until(lambda said=said: f"fast: {said} 8,192 tokens/s; forecast" in panel.beside.value)  # type: ignore[misc]
 
 
 def test_a_comparison_survives_a_restart_and_needs_no_forecast_of_its_own(

@@ -336,7 +336,8 @@ class ForecastPanel(ipywidgets.VBox):
             if held is None or held[0] != run.id:
                 held = self._reader = run.id, TelemetryReader(run.folder.telemetry)
             view = RunView.read(run.folder, held[1])
-            rows, again, missing = compared(found, view), not view.final, False
+            # One that was stopped, failed or is lost may be resumed, by whomever.
+            rows, again, missing = compared(found, view), view.status != "finished", False
             line = beside_line(rows, view, self._sharing)
             table = comparison_html(rows, view.name) if line else ""
         except (NotMeasuredError, OvertakenError):
