@@ -12,6 +12,7 @@ from workbench.base.errors import RunError
 from workbench.client.fork_point import ForkPoint, own_part, steps_of
 from workbench.recipes.recipe import Recipe
 from workbench.store.folder import RunFolder, write_json
+from workbench.telemetry.streams import add_event
 
 
 @pytest.fixture
@@ -34,6 +35,18 @@ def test_what_is_in_force_at_a_checkpoint_is_what_an_edit_starts_from(parent: Ru
     assert list(newest.changes(edited)) == ["optimizer"]
     assert newest.recipe.with_(**newest.changes(edited)) == edited
     assert newest.changes(newest.recipe) == {}
+
+
+def test_what_was_turned_after_a_checkpoint_no_fork_of_it_turns(parent: RunFolder) -> None:
+    newest, older = ForkPoint.of(parent), ForkPoint.of(parent, 7)
+    assert older.turned_since() == []
+    for step, path, value in ((7, "optimizer.lr", 0.5), (30, "optimizer.lr", 0.25)):
+        add_event(parent.telemetry, step, "knob", "turned", path=path, value=value)
+    assert older.turned_since() == ["optimizer.lr"], "the checkpoint of that step was saved before"
+    assert newest.turned_since() == [], "the checkpoint of that step was saved after"
+    add_event(parent.telemetry, 30, "knob", "turned", path="optimizer.clip_norm", value=0.5)
+    add_event(parent.telemetry, 35, "knob", "turned", path="optimizer.lr", value=0.1)
+    assert newest.turned_since() == ["optimizer.lr", "optimizer.clip_norm"]
 
 
 def test_what_a_fork_cannot_do_is_said_before_it_is_tried(parent: RunFolder) -> None:

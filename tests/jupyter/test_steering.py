@@ -20,6 +20,7 @@ from workbench.store import control
 from workbench.store.folder import write_json
 from workbench.store.lease import read_lease
 from workbench.store.state import write_state
+from workbench.telemetry.streams import add_event
 
 __all__ = ["server"]
 pytestmark = pytest.mark.xdist_group("server")
@@ -172,6 +173,12 @@ def test_what_a_fork_would_change_is_told_and_nothing_is_made(
     assert text_of(kernel(verb="try_fork", step=7, edits=["optimizer.lr=0.5", "budget=300 steps"])) == (
         "budget.amount 200.0 → 300.0, optimizer.lr 0.25 → 0.5; 293 of 300 steps are left (budget 200 steps → 300 steps)"
     ), "against what was in force"
+    untouched = "nothing changes: the fork repeats this run"
+    assert text_of(kernel(verb="try_fork", step=7, edits=[])) == f"{untouched}; 193 of 200 steps are left"
+    for knob, said in (("optimizer.lr", "change of optimizer.lr"), ("data.seed", "changes of optimizer.lr, data.seed")):
+        add_event(run.folder.telemetry, 7, "knob", "turned", path=knob, value=0.3)
+        told = text_of(kernel(verb="try_fork", step=7, edits=[]))
+        assert told == f"{untouched} as it was at step 7, without the later {said}; 193 of 200 steps are left"
     for edit, said in (
         ("architecture.layers=9", "a fork cannot change"),
         ("step=5", "step"),

@@ -83,6 +83,12 @@ def test_what_was_set_until_a_checkpoint(launch: Any) -> None:
     writer.close()
     assert [turn.step for turn in turns_until(folder, 500, {LR: 0.003})] == [100]
     assert turns_until(folder, 500, {}) == []
+    # Resumed from the very step of a change, its checkpoint was saved before the change or after it.
+    for kept, steps in ((True, [100]), (False, [])):
+        writer = TelemetryWriter(folder.telemetry)
+        writer.event(100, "start", "training", turned=kept)
+        writer.close()
+        assert [turn.step for turn in turns_until(folder, 500)] == steps
 
 
 def test_a_schedule_that_took_the_place_of_another(launch: Any) -> None:

@@ -19,6 +19,7 @@ from workbench.recipes.recipe import Recipe
 from workbench.store import control, lease
 from workbench.store.attempts import resuming
 from workbench.store.checkpoints import checkpoints
+from workbench.store.effective_knobs import turns_until
 from workbench.store.evaluations import read_evaluations
 from workbench.store.folder import RunFolder
 from workbench.store.in_process import way_on
@@ -167,6 +168,9 @@ def test_a_knob_turned_after_the_checkpoint_of_a_pause_is_in_that_of_the_stop(ti
     again = begin(tiny, resume=True)
     assert again.training.progress.step == 1
     assert again.training.recipe.optimizer.lr == 0.25
+    again.stop("seen")
+    again.run()
+    assert [turn.value for turn in turns_until(again.folder, 1)] == [0.25]
 
 
 @pytest.mark.parametrize("paused", [False, True])
@@ -191,6 +195,9 @@ def test_a_change_that_breaks_the_run_costs_nothing(tiny: Recipe, begin: Begin, 
     assert (again.folder.checkpoints / "step-3.failed").exists()
     # The next resume has nothing to go back from.
     assert (read_state(again.folder).resume_step, resuming(again.folder)) == (None, "resuming from the last checkpoint")
+    again.stop("seen")
+    again.run()
+    assert turns_until(again.folder, 60) == [], "the change was undone"
 
 
 def test_a_failure_that_a_resume_only_repeats_is_marked(tiny: Recipe, begin: Begin) -> None:

@@ -38,7 +38,8 @@ def fork(
     """Go on from a checkpoint of a run in a new run beside it, in the background; returns at once.
 
     Weights, optimizer state, place in the data, stage of growth and state of the batch rule are taken over, and every
-    draw depends on the seed and the step alone: without changes the fork repeats its parent bit for bit.
+    draw depends on the seed and the step alone: without changes the fork repeats its parent bit for bit, but for knobs
+    that were turned later.
 
     Args:
         changes: as for :meth:`workbench.recipes.recipe.Recipe.with_`; :func:`workbench.recipes.changes.fork` says

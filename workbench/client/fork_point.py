@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench.base.errors import RecipeError, RunError
+from workbench.base.fields import flatten, same
 from workbench.base.json_lines import number
 from workbench.store.checkpoints import checkpoints, state_of, step_of
+from workbench.store.effective_knobs import turns_until
 from workbench.store.folder import RunFolder
 from workbench.store.in_process import refuse_elsewhere
 from workbench.store.origin import origin_of
@@ -106,6 +109,14 @@ class ForkPoint:
         from workbench.recipes.changes import fork
 
         return fork(self.launched, self.saved, changes).diff
+
+    def turned_since(self) -> list[str]:
+        """Return paths of the knobs that were turned while the run went on from here: a fork does not turn them."""
+        overrides = flatten(self.recipe.to_dict()) | (self.saved.get("overrides") or {})
+        # The checkpoint of the step at which a knob was turned may be from before or after; the last turn decides.
+        last = {turn.path: turn for turn in turns_until(self.folder, sys.maxsize) if turn.step >= self.step}
+        return [path for path, (step, _, _, value) in last.items()
+                if step > self.step or not same(overrides.get(path), value)]  # fmt: skip
 
     def longer(self) -> Recipe:
         """Return :attr:`recipe`, with twice the budget where a fork would have nothing left to spend and this suffices.

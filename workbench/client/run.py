@@ -226,7 +226,8 @@ class Run(Awaited["Result"]):
         """Continue from a checkpoint of this run in a new run, with an edited recipe; returns at once.
 
         Weights, optimizer state, position in the data and all draws continue where they were: without changes, the
-        fork repeats this run bit for bit. Changing ``optimizer`` beyond rates, decay and clipping resets its state.
+        fork repeats this run bit for bit, but for knobs that were turned later. Changing ``optimizer`` beyond rates,
+        decay and clipping resets its state.
 
         Args:
             step: of the checkpoint; None for the newest complete one.

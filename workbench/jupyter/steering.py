@@ -95,4 +95,7 @@ def _foretold(run: Run, step: int | None, edits: list[str]) -> str:
     diff = point.diff(edited)
     changes = [f"{path} {before} → {after}" for path, (before, after) in diff.items() if path != "name"]
     text = ", ".join(changes) or "nothing changes: the fork repeats this run"
+    if not changes and (later := point.turned_since()):
+        change = "change" if len(later) == 1 else "changes"
+        text += f" as it was at step {point.step:,}, without the later {change} of {', '.join(later)}"
     return f"{text}; {point.budget_text(point.recipe.with_(**edited))}"

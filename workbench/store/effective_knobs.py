@@ -113,9 +113,10 @@ def turns_until(folder: RunFolder, step: int, overrides: Mapping[str, Any] | Non
         data, at = event.get("data"), event.get("step")
         if not isinstance(at, int):
             continue
-        # A resume from before a change trains without it.
+        # A resume from before a change trains without it; the checkpoint of its very step may be from before or after.
         if event.get("kind") == "start":
-            found = [turn for turn in found if turn.step <= at]
+            kept = not isinstance(data, Mapping) or data.get("turned", True)
+            found = [turn for turn in found if turn.step < at or (kept and turn.step == at)]
         path = str(data.get("path")) if event.get("kind") == "knob" and isinstance(data, Mapping) else ""
         if isinstance(data, Mapping) and (overrides is None or path in overrides) and at <= step:
             first = launched.get(path, launched.get(f"{path}.kind"))

@@ -90,7 +90,9 @@ class Session:
         stages = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in self.status.stages.items())
         parts = (f"before that: {stages}", str(self.ranks), path and f"optimizer step by {path}", self.task.note)
         text = f"training on {self.environment['device']}" + "".join(f"; {part}" for part in parts if part)
-        self.writer.event(self.training.progress.step, "start", text, optimizer_path=path)
+        begun = self.training.progress.step
+        # Whether what was turned at this very step is still turned.
+        self.writer.event(begun, "start", text, optimizer_path=path, turned=self.knob_overrides.step == begun)
         try:
             while not self.training.progress.done and not self.stop_reason:
                 self.status.check_folder()
