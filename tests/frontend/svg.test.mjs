@@ -54,6 +54,15 @@ test("a picture has title, legend, axes, marks and lines, and is XML", () => {
   assert.ok(!/NaN|undefined|Infinity/.test(svg));
 });
 
+test("where a run was turned and its fork begins, the line is of whose event is named there", () => {
+  const [knob, fork] = [{ label: "lr → 0.3", number: "◆", stroke: "#a00" }, { label: "fork", number: "↳", stroke: "#00b" }];
+  const lines = (...marks) => [...drawn(picture({ marks: marks.map((mark) => ({ x: 1, passing: true, ...mark })) })).matchAll(/<line [^>]*stroke="(#a00|#00b)"/g)].map(([, stroke]) => stroke);
+  assert.ok(drawn(picture({ marks: [knob, fork].map((mark) => ({ ...mark, x: 1 })) })).includes("lr → 0.3"));
+  assert.deepEqual(lines(knob, fork), ["#a00"]);
+  assert.deepEqual(lines(fork, knob), ["#00b"]);
+  assert.deepEqual(lines({ ...knob, stage: true }, fork), ["#a00", "#00b"], "a stage keeps its own");
+});
+
 test("what is written at a mark at the right edge ends in the picture", () => {
   const labels = (...xs) => {
     const marks = xs.map((x) => ({ ...picture().marks[0], x }));

@@ -1,2 +1,2 @@
-/* sources sha256:9bf9207ce771c6d89aebd19d60b85db956fc6d02be4d334107a35151f03bc921 */
+/* sources sha256:cb3c4ccb414006c9a9a12a32b72e9337296e55676f42faae26b062c27f704e8e */
 var n={render({el:e}){e.hidden=!0}};function i(e){let t,o=r=>t=r;return e.on("change:connected",o),e.set("connected",!0),e.off("change:connected",o),e.set("connected",void 0),t}function c(e){let t=i(e);t?.comm?.on_msg&&t._handle_comm_msg({content:{data:{}}}).catch(()=>{let{_handle_comm_msg:o}=Object.getPrototypeOf(Object.getPrototypeOf(t));t.comm.on_msg(r=>o.call(t,r)),t.comm.send({method:"request_state"})})}function a(e){return typeof e=="function"?()=>a(e()):{...e,initialize(t){return c(t.model),e.initialize?.(t)}}}var u=a(n);export{u as default};

@@ -1,2 +1,2 @@
-/* sources sha256:9bf9207ce771c6d89aebd19d60b85db956fc6d02be4d334107a35151f03bc921 */
+/* sources sha256:cb3c4ccb414006c9a9a12a32b72e9337296e55676f42faae26b062c27f704e8e */
 var o=globalThis[Symbol.for("workbench widgets")]??=new Map;function r(n){if(!o.has(n)){let i=URL.createObjectURL(new Blob([n],{type:"text/javascript"})),e=import(i).finally(()=>URL.revokeObjectURL(i));o.set(n,e.then(t=>t.default)),e.catch(()=>o.delete(n))}return o.get(n)}var l=()=>{let n,i=e=>n??=r(e.get("_code")).then(t=>typeof t=="function"?t():t);return{async initialize(e){let{model:t}=e,a=await(await i(t)).initialize?.(e);return()=>{a?.(),t.set("_code","")}},async render(e){return(await i(e.model)).render?.(e)}}};export{l as default};

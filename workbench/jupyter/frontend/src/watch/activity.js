@@ -153,6 +153,17 @@ export function inSight(stages, placeOf, left, right) {
  */
 export const markPlace = (place, left, zoomed) => (zoomed ? place : Math.max(place, left));
 
+/**
+ * Marks that have a line, with its place: of several events on one pixel the first, which has the word there. The last of
+ * them would lie over it, and what was asked of one run look like another's.
+ * @param {(mark: object) => number} placeOf pixels of a mark
+ */
+export function withLines(marks, placeOf) {
+  const taken = new Set();
+  const placed = marks.map((mark) => ({ ...mark, place: placeOf(mark) }));
+  return placed.filter(({ stage, place }) => stage || (!taken.has(Math.round(place)) && taken.add(Math.round(place))));
+}
+
 /** Of what stands at a mark: a sign has the run's colour, words one that is read in both themes. */
 export const inkOf = (text, stroke, theme) => (text.length === 1 && stroke) || theme.muted;
 

@@ -2,7 +2,7 @@
 
 import uPlot from "uplot";
 
-import { boundaryLabels, inkOf, inSight, markPlace } from "./activity.js";
+import { boundaryLabels, inkOf, inSight, markPlace, withLines } from "./activity.js";
 import { el } from "../dom.js";
 import { duration, short } from "../format.js";
 import { Gestures } from "./gestures.js";
@@ -244,9 +244,9 @@ export class Curves {
 
   #marks(u) {
     const { left, top, width, height } = u.bbox;
-    const placeOf = (x, stage) => markPlace(u.valToPos(x, "x", true), left, stage || this.picture.window);
-    for (const { x: value, stage, stroke } of this.picture.marks ?? []) {
-      const x = Math.round(placeOf(value, stage)) + 0.5;
+    const placeOf = ({ x, stage }) => markPlace(u.valToPos(x, "x", true), left, stage || this.picture.window);
+    for (const { place, stage, stroke } of withLines(this.picture.marks ?? [], placeOf)) {
+      const x = Math.round(place) + 0.5;
       const look = { strokeStyle: stroke, globalAlpha: stage ? 0.9 : 0.65, lineWidth: stage ? 1.5 : 1 };
       if (x >= left && x <= left + width) dashed(u.ctx, [x, top], [x, top + height], stage ? [5, 3] : [2, 3], look);
     }

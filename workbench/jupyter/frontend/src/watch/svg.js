@@ -1,6 +1,6 @@
 // A plot as SVG text, with title, legend and axes: what is downloaded, and what a PNG is made of. Pure.
 
-import { boundaryLabels, inkOf, inSight, markPlace } from "./activity.js";
+import { boundaryLabels, inkOf, inSight, markPlace, withLines } from "./activity.js";
 import { duration, short } from "../format.js";
 import { X_TITLES } from "../palette.js";
 import { escaped, sample, sampleWidth, tag } from "./samples.js";
@@ -142,8 +142,8 @@ function levelLine(level, box, place, theme) {
 
 function eventMarks(picture, place, box, width) {
   const out = [];
-  const marks = (picture.marks ?? []).map((mark) => ({ ...mark, place: markPlace(place(mark.x), box.left, mark.stage || picture.window) }));
-  for (const mark of marks) {
+  const placeOf = ({ x, stage }) => markPlace(place(x), box.left, stage || picture.window);
+  for (const mark of withLines(picture.marks ?? [], placeOf)) {
     if (mark.place < box.left || mark.place > box.right) continue;
     out.push(tag("line", { x1: mark.place, x2: mark.place, y1: box.top, y2: box.bottom, stroke: mark.stroke, "stroke-dasharray": mark.stage ? "5 3" : "2 3", opacity: mark.stage ? 0.9 : 0.6 }));
   }
