@@ -6,6 +6,8 @@ import importlib.metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from workbench.base.errors import DataError
 from workbench.choices.data import documentation
@@ -53,8 +55,12 @@ def test_unknown_package():
 def test_the_fixed_list_is_what_every_installation_brings() -> None:
     """All that the core dependencies require, in the versions of constraints.txt; extras add nothing to it."""
     lines = Path(__file__).parents[3].joinpath("constraints.txt").read_text(encoding="utf-8").splitlines()
-    pinned = dict(line.split("#")[0].strip().split("==") for line in lines if "==" in line.split("#")[0])
-    pinned = {name.lower().replace("_", "-").replace(".", "-"): version for name, version in pinned.items()}
+    asked = [Requirement(text) for line in lines if "==" in (text := line.split("#")[0].strip())]
+    pinned = {
+        canonicalize_name(each.name): str(each.specifier).removeprefix("==")
+        for each in asked
+        if each.marker is None or each.marker.evaluate()
+    }
     listed = core_packages()["packages"]
     assert {name: pinned.get(name) for name in listed} == listed
     for name in ("torch", "transformers", "jupyterlab", "numpy"):
