@@ -184,7 +184,7 @@ def test_two_users_share_a_folder_that_all_may_write_to(
     write_settings(shared, {"cores": 1})
     first, waiting = enter(new_run("t")), enter(new_run("a"))
     child = subprocess.Popen(
-        [sys.executable, "-c", OTHER_USER, str(theirs.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [sys.executable, "-u", "-c", OTHER_USER, str(theirs.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         text=True,
     )  # fmt: skip
     assert child.stdout is not None
