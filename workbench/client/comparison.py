@@ -86,18 +86,18 @@ def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None
         why.append(f"No best training loss: {', '.join(short)} trained fewer than {RECENT} steps.")
     if _shared_a_machine(views):
         unlike = (*unlike, "tokens_per_second", "mfu")
-        why.append("No best speed: some of these runs trained at the same time on one machine and slowed each other. "
+        why.append("No best speed: some of these runs trained at the same time on one machine. "
                    "A race counts time by the forecast.")  # fmt: skip
-    if len({repr(sorted((path, value) for path, value in view.knobs.values.items() if path.startswith("objective.")))
-            for view in views}) > 1:  # fmt: skip
+    knobs = [view.knobs for view in views]
+    recipes = [each.told for each in knobs]
+    differ = worded_differences({str(place): recipe for place, recipe in enumerate(recipes)})
+    if any(knob["path"].startswith("objective.") for knob in differ):
         unlike = (*unlike, "train_loss")
         why.append("No best training loss: the objectives differ, and each trains on a loss of its own.")
     why += [f"{run['name']} goes on from step {origin.step:,} of {origin.name or origin.run}: its steps, tokens and "
             "seconds count from the beginning of that run, its speed and MFU are its own."
             for run, origin in zip(names, origins, strict=True)
             if origin is not None]  # fmt: skip
-    knobs = [view.knobs for view in views]
-    recipes = [each.told for each in knobs]
     twins = [_asked(recipe) for recipe in recipes]
     rows = []
     for label, key, better in _NUMBERS:
@@ -109,13 +109,7 @@ def compare(folders: Sequence[RunFolder], views: Sequence[RunView] | None = None
     steered = [f"{title} was steered: {path} {knob}." for title, each in zip(called, knobs, strict=True)
                for path, knob in each.steered.items()]  # fmt: skip
     rows += _scores(views, twins, "heldout_loss" in unlike)
-    by_place = {str(place): recipe for place, recipe in enumerate(recipes)}
-    return {
-        "runs": names,
-        "numbers": rows,
-        "knobs": worded_differences(by_place),
-        "notes": why + steered + _notes(recipes, twins, numbers),
-    }
+    return {"runs": names, "numbers": rows, "knobs": differ, "notes": why + steered + _notes(recipes, twins, numbers)}
 
 
 def _scores(views: Sequence[RunView], twins: Sequence[str], unlike: bool) -> list[dict[str, Any]]:
